@@ -97,9 +97,9 @@ DoctorReport examine_files(const std::vector<std::string>& subjects) {
 }
 
 void run_doctor(const DoctorRequest& request) {
-  if (request.subjects.size() == 1 && !is_gguf_path(request.subjects[0])) run_python(request);
   int status = kUnjudged;
   try {
+    if (request.subjects.size() == 1 && !is_gguf_path(request.subjects[0])) run_python(request);
     const DoctorReport report = examine_files(request.subjects);
     if (!request.page.empty()) chart::write_report(page_of(report), request.page);
     if (request.json) {

@@ -63,6 +63,12 @@ class LayerPair {
     compare_frequencies();
   }
 
+  // A window of all positions that the model supports is none.
+  static int64_t effective(const RopeConfig& setting) {
+    const bool all = setting.max_length > 0 && setting.window >= setting.max_length;
+    return all ? 0 : setting.window;
+  }
+
   void compare_window() {
     if (from_.dialect == "flags" || to_.dialect == "flags") return;
     const auto keys = [](int64_t n) {
@@ -71,7 +77,15 @@ class LayerPair {
     const auto chunks = [](int64_t n) {
       return n > 0 ? "chunks of " + std::to_string(n) : std::string("no chunks");
     };
-    if (own_.window != other_.window) find("window", keys(own_.window), keys(other_.window));
+    // A group that a file bounds only in some of its layers has layers with and without the window.
+    const bool some = !own_.bounded_in.empty() || !other_.bounded_in.empty();
+    const int64_t own = effective(own_), other = effective(other_);
+    if (own != other && !(some && (own == 0 || other == 0))) {
+      find("window", keys(own), keys(other),
+           is_gguf(to_) && other == 0
+               ? llama_cpp_version() + "'s code for this architecture has no window"
+               : "");
+    }
     if (own_.chunk != other_.chunk) find("chunk", chunks(own_.chunk), chunks(other_.chunk));
     if (own_.dual_chunk != other_.dual_chunk) {
       find("chunk", own_.dual_chunk > 0 ? "dual chunks" : "no dual chunks",

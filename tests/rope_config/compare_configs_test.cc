@@ -171,6 +171,26 @@ TEST(CompareConfigs, ASoundConversionHasNoFindings) {
   }
 }
 
+TEST(CompareConfigs, AWindowOfAllPositionsIsNone) {
+  const json mistral = changed(llama(), {{"model_type", "mistral"}});
+  const ReadRopeConfig none = read(changed(mistral, {{"sliding_window", nullptr}}));
+  EXPECT_TRUE(
+      compare_configs(none, read(changed(mistral, {{"sliding_window", 32768}}))).findings.empty());
+  const ReadRopeConfig bounded = read(changed(mistral, {{"sliding_window", 4096}}));
+  EXPECT_EQ(compare_configs(none, bounded).findings.at(0).field, "window");
+}
+
+TEST(CompareConfigs, WindowsOfSomeLayersAreNotJudgedByLayer) {
+  const json gemma2 = {{"model_type", "gemma2"},         {"hidden_size", 1024},
+                       {"num_attention_heads", 4},       {"head_dim", 256},
+                       {"num_hidden_layers", 4},         {"max_position_embeddings", 8192},
+                       {"query_pre_attn_scalar", 256},   {"rope_theta", 10000.0},
+                       {"sliding_window", 4096}};
+  const ReadRopeConfig own = read(gemma2);
+  const ReadRopeConfig gguf = read_rope_config_bytes(write_rope_config(own, "gguf"), {});
+  EXPECT_TRUE(compare_configs(own, gguf).findings.empty());
+}
+
 TEST(CompareConfigs, AGgufFileWithoutTheStretchIsFound) {
   const ReadRopeConfig gguf = read_rope_config_bytes(write_rope_config(read(llama()), "gguf"), {});
   const ConfigComparison result = compare_configs(read(changed(llama(), yarn(4))), gguf);
