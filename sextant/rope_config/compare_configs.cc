@@ -173,8 +173,7 @@ class LayerPair {
         const double off = std::fabs(x - y) / std::max({x, y, kStill});
         if (off > most + kRounded) worst = f, most = off;
       }
-      const std::string at =
-          length > 1 ? " at a length of " + std::to_string(length) : "";
+      const std::string at = length > 1 ? " at a length of " + std::to_string(length) : "";
       if (most > kRounded) {
         find("frequencies",
              "pair " + std::to_string(worst) + " of " + std::to_string(a.pairs.size()) + ": " +
@@ -245,8 +244,7 @@ void add(ConfigComparison& to, const LayerPair& pair, std::optional<int64_t> lay
       return x.field == found.field && x.expected == found.expected && x.got == found.got &&
              x.cause == found.cause;
     });
-    ConfigFinding& joined =
-        same == to.findings.end() ? to.findings.emplace_back(found) : *same;
+    ConfigFinding& joined = same == to.findings.end() ? to.findings.emplace_back(found) : *same;
     if (layer) joined.layers.push_back(*layer);
   }
   for (const std::string& note : pair.notes) {
@@ -300,13 +298,13 @@ ConfigComparison check_config(const ReadRopeConfig& read) {
   // Other warnings are about engines that treat a sound file differently.
   constexpr std::string_view kUnread[] = {" is in the file, but ", " in the file, but llama.cpp",
                                           " are both in the file", "the stretch reaches only",
-                                          "is not read for", "has no effect", "not read, as "};
+                                          "is not read for",       "has no effect",
+                                          "not read, as "};
   ConfigComparison result;
   for (const RopeConfig& group : read.settings) {
     for (const std::string& warning : group.scaling.warnings) {
-      const bool unread = std::ranges::any_of(kUnread, [&](std::string_view part) {
-        return warning.find(part) != std::string::npos;
-      });
+      const bool unread = std::ranges::any_of(
+          kUnread, [&](std::string_view part) { return warning.find(part) != std::string::npos; });
       if (unread) {
         result.findings.push_back(
             {group.layer_numbers, "configuration", "an effect of each value", warning, "", true});

@@ -24,8 +24,8 @@ class Doctor : public ::testing::Test {
     return path;
   }
   std::string llama(double base) const {
-    const json config = {{"model_type", "llama"},          {"hidden_size", 1024},
-                         {"num_attention_heads", 8},       {"num_hidden_layers", 4},
+    const json config = {{"model_type", "llama"},           {"hidden_size", 1024},
+                         {"num_attention_heads", 8},        {"num_hidden_layers", 4},
                          {"max_position_embeddings", 4096}, {"rope_theta", base}};
     return config.dump();
   }
@@ -35,8 +35,8 @@ class Doctor : public ::testing::Test {
 
 TEST_F(Doctor, ASoundConversionHasStatus0) {
   const std::string config = file("config.json", llama(10000));
-  const std::string gguf = file(
-      "model.gguf", write_rope_config(read_rope_config(config, {}), "gguf"));
+  const std::string gguf =
+      file("model.gguf", write_rope_config(read_rope_config(config, {}), "gguf"));
   const Ended pair = run({"doctor", config, gguf});
   EXPECT_EQ(pair.status, 0) << pair.err;
   EXPECT_THAT(pair.out, HasSubstr("verdict: sound"));
@@ -77,8 +77,8 @@ TEST_F(Doctor, AModelOfTransformersIsHandedToPython) {
   EXPECT_THAT(ended.out, HasSubstr("-m sextant.doctor " + folder_.path().string()));
   EXPECT_THAT(ended.out, HasSubstr("--json --weights"));
   EXPECT_THAT(ended.err, HasSubstr("is run by /bin/echo"));
-  const Ended none = run({"doctor", folder_.path().string()},
-                         [] { ::setenv("SEXTANT_PYTHON", "/no/python", 1); });
+  const Ended none =
+      run({"doctor", folder_.path().string()}, [] { ::setenv("SEXTANT_PYTHON", "/no/python", 1); });
   EXPECT_EQ(none.status, 2);
   EXPECT_THAT(none.err, HasSubstr("SEXTANT_PYTHON"));
 }

@@ -38,10 +38,9 @@ json changed(json config, const json& changes) {
 ReadRopeConfig read(const json& config) { return read_rope_config_bytes(config.dump(), {}); }
 
 json yarn(double factor) {
-  return {{"rope_scaling",
-           {{"rope_type", "yarn"},
-            {"factor", factor},
-            {"original_max_position_embeddings", 8192}}}};
+  return {
+      {"rope_scaling",
+       {{"rope_type", "yarn"}, {"factor", factor}, {"original_max_position_embeddings", 8192}}}};
 }
 
 struct Planted {
@@ -181,10 +180,10 @@ TEST(CompareConfigs, AWindowOfAllPositionsIsNone) {
 }
 
 TEST(CompareConfigs, WindowsOfSomeLayersAreNotJudgedByLayer) {
-  const json gemma2 = {{"model_type", "gemma2"},         {"hidden_size", 1024},
-                       {"num_attention_heads", 4},       {"head_dim", 256},
-                       {"num_hidden_layers", 4},         {"max_position_embeddings", 8192},
-                       {"query_pre_attn_scalar", 256},   {"rope_theta", 10000.0},
+  const json gemma2 = {{"model_type", "gemma2"},       {"hidden_size", 1024},
+                       {"num_attention_heads", 4},     {"head_dim", 256},
+                       {"num_hidden_layers", 4},       {"max_position_embeddings", 8192},
+                       {"query_pre_attn_scalar", 256}, {"rope_theta", 10000.0},
                        {"sliding_window", 4096}};
   const ReadRopeConfig own = read(gemma2);
   const ReadRopeConfig gguf = read_rope_config_bytes(write_rope_config(own, "gguf"), {});
@@ -199,8 +198,7 @@ TEST(CompareConfigs, AGgufFileWithoutTheStretchIsFound) {
 }
 
 TEST(CheckConfig, KeysThatLlamaCppDoesNotReadAreFound) {
-  const Metadata keys =
-      with(scaling("yarn", 4, 8192), {{"rope.scaling.yarn_beta_fast", 64.0}});
+  const Metadata keys = with(scaling("yarn", 4, 8192), {{"rope.scaling.yarn_beta_fast", 64.0}});
   const ConfigComparison result = check_config(read_gguf("qwen2", keys));
   ASSERT_EQ(result.findings.size(), 1);
   EXPECT_TRUE(result.findings[0].warning);

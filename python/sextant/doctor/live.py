@@ -8,6 +8,7 @@ from typing import Any
 from . import subject
 from .causes import Context
 from .compare import compare_layers
+from .doubts import doubts
 from .probe import LayerSeen, ProbeError, positions_for, probe
 from .reading import Group, Reading, ReadingError, read
 from .report import LayerRow, Report, Unjudged, joined
@@ -92,7 +93,9 @@ def examine(model: Any, reader: Any, name: str, against: str, live: bool = False
     positions = positions_for(longest if isinstance(longest, int) else None)
     try:
         reading = reader(positions[-1] + 1)
-        report.notes += [f"explain warns: {w}" for w in reading.warnings]
+        report.findings += doubts(reading, longest if isinstance(longest, int) else None)
+        said = {f.got for f in report.findings}
+        report.notes += [f"explain warns: {w}" for w in reading.warnings if w not in said]
         if not any(g.rotates for g in reading.groups):
             report.notes.append("the configuration has no rotary positions "
                                 f"({reading.groups[0].instead if reading.groups else 'none'})")

@@ -55,10 +55,10 @@ json row_of(const DoctorReport& report, const Subject& subject) {
                                ? "no (NoPE)"
                                : "no (" + setting.instead + ")";
   const std::string rotated =
-      setting.rotates ? fmt::format("{}-{} of {}", setting.first_channel,
-                                    setting.first_channel + setting.rotary_dim - 1,
-                                    setting.head_dim)
-                      : "-";
+      setting.rotates
+          ? fmt::format("{}-{} of {}", setting.first_channel,
+                        setting.first_channel + setting.rotary_dim - 1, setting.head_dim)
+          : "-";
   const std::string method = method_of(setting);
   const std::string stretch = !setting.rotates || method == "plain RoPE" ? "-"
                               : numbers.factor == 1
@@ -67,7 +67,9 @@ json row_of(const DoctorReport& report, const Subject& subject) {
   const double scale = setting.rotates ? numbers.turned_scale : numbers.scale;
   return {{"layers", setting.layer_numbers},
           {"kind", setting.layers},
-          {"rotates", !setting.rotates ? none : pairing.empty() ? "yes" : pairing},
+          {"rotates", !setting.rotates  ? none
+                      : pairing.empty() ? "yes"
+                                        : pairing},
           {"rotated", rotated},
           {"base", setting.rotates ? json(setting.base) : json()},
           {"stretch", stretch},
@@ -132,8 +134,13 @@ std::string json_text(const DoctorReport& report) {
 
 chart::Report page_of(const DoctorReport& report) {
   chart::Table layers{.caption = "Layers",
-                      .columns = {{"layers"}, {"rotates"}, {"rotated channels"}, {"base"},
-                                  {"stretch"}, {"window"}, {"verdict"}}};
+                      .columns = {{"layers"},
+                                  {"rotates"},
+                                  {"rotated channels"},
+                                  {"base"},
+                                  {"stretch"},
+                                  {"window"},
+                                  {"verdict"}}};
   for (const Subject& subject : subjects_of(report)) {
     const json row = row_of(report, subject);
     const bool good = row["verdict"] == "ok";
@@ -145,20 +152,19 @@ chart::Report page_of(const DoctorReport& report) {
          chart::words(row["stretch"]), chart::words(row["window"]),
          chart::words(row["verdict"], good ? chart::Tone::kGood : chart::Tone::kBad)});
   }
-  chart::Report page{.title = "sextant doctor: " + report.subject,
-                     .lead = "Compared with " + report.against + ". Verdict: **" +
-                             report.verdict() + "**.",
-                     .opening = {"", {layers}},
-                     .sections = {},
-                     .footer = "sextant " + std::string(version())};
+  chart::Report page{
+      .title = "sextant doctor: " + report.subject,
+      .lead = "Compared with " + report.against + ". Verdict: **" + report.verdict() + "**.",
+      .opening = {"", {layers}},
+      .sections = {},
+      .footer = "sextant " + std::string(version())};
   if (!report.result.findings.empty()) {
     chart::Table findings{.columns = {{"layers"}, {"field"}, {"expected"}, {"got"}, {"cause"}},
                           .stacks = true};
     for (const ConfigFinding& found : report.result.findings) {
-      findings.rows.push_back({chart::words(layers_of(found.layers)),
-                               chart::words(found.field, chart::Tone::kBad),
-                               chart::words(found.expected), chart::words(found.got),
-                               chart::words(found.cause)});
+      findings.rows.push_back(
+          {chart::words(layers_of(found.layers)), chart::words(found.field, chart::Tone::kBad),
+           chart::words(found.expected), chart::words(found.got), chart::words(found.cause)});
     }
     page.sections.push_back({"Findings", {findings}});
   }

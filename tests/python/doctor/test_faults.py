@@ -88,6 +88,19 @@ for case in CASES:
     add(*case)
 
 
+class Doubts(unittest.TestCase):
+    """Configurations that the model follows and that are doubtful are warnings."""
+
+    def test_a_length_beyond_the_stretch(self):
+        config = tiny_models.config_of("llama-yarn")
+        config.max_position_embeddings = 131072
+        report = sextant.doctor.doctor(tiny_models.subject.build(config, False))
+        self.assertEqual([(f.field, f.severity, f.got) for f in report.findings],
+                         [("configuration", "warning", "131072")])
+        self.assertIn("up to 32768", report.findings[0].expected)
+        self.assertEqual(report.exit_status, 1)
+
+
 class Kinds(unittest.TestCase):
     """The list has as many kinds as docs/doctor.md says."""
 
