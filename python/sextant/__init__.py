@@ -3,7 +3,8 @@
 ``attention(q, k, v, method="alibi")`` computes attention with one of Sextant's position encodings.
 ``method(name)`` is an encoding with its parameters as an ``nn.Module``. ``Cache`` keeps the keys
 and values of growing sequences for decoding. ``tables`` computes the constants of the encodings
-(slopes, buckets, sinusoids, rotary frequencies). The operators are ``torch.ops.sextant``.
+(slopes, buckets, sinusoids, rotary frequencies). ``doctor(model)`` compares a live model with its
+configuration. The operators are ``torch.ops.sextant``.
 
 ``import sextant`` imports no torch. The first use of one of these names does, and loads the library
 for that torch; ``load()`` does so at once.
@@ -23,20 +24,22 @@ _MODULES = {
     "Cache": "cache",
     "Method": "_method",
     "attention": "_attention",
+    "doctor": "doctor",
     "method": "_method",
     "methods": "_attention",
     "rotate": "_rotate",
     "tables": "tables",
 }
 
-__all__ = ["Cache", "Method", "__version__", "attention", "load", "method", "methods", "tables",
-           "rotate"]
+__all__ = ["Cache", "Method", "__version__", "attention", "doctor", "load", "method", "methods",
+           "rotate", "tables"]
 
 
 def __getattr__(name):
     if name not in _MODULES:
         raise AttributeError(f"module 'sextant' has no attribute '{name}'")
-    load()
+    if name != "doctor":  # which needs no library of operators
+        load()
     module = importlib.import_module(f"sextant.{_MODULES[name]}")
     globals()[name] = module if name == _MODULES[name] else getattr(module, name)
     return globals()[name]

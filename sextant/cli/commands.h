@@ -14,6 +14,7 @@ namespace sextant::cli {
 
 void add_claims(CLI::App& app);
 void add_convert(CLI::App& app);
+void add_doctor(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_extend(CLI::App& app);

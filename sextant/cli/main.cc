@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   sextant::cli::add_explain(app);
   sextant::cli::add_convert(app);
+  sextant::cli::add_doctor(app);
   sextant::cli::add_plot(app);
   const std::string typed = typed_line(argc, argv);
   sextant::cli::add_survey(app, typed);

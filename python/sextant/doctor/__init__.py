@@ -1,0 +1,59 @@
+"""Is position right in the model that runs?
+
+``sextant.doctor(model)`` compares a live model of transformers with what its configuration means,
+and returns a :class:`Report`. ``python -m sextant.doctor FOLDER`` does it for a folder or a model
+of Hugging Face's cache, and hands GGUF files and pairs of files to the command ``sextant doctor``.
+
+Two sources are compared, which share no code:
+
+* ``sextant explain`` reads the configuration (module ``reading``); its tables are checked against
+  the code of transformers by ``./check --audit``.
+* The model runs on a few tokens (``probe``). Queries and keys before and after their rotation give,
+  as complex ratios (``rotation``), what each layer does: whether it rotates, which channels, in
+  which pairs, in which direction, by which frequencies, with which gain. The attention function
+  sees the softmax scale, and the mask function the window (``masks``).
+
+``compare`` turns differences into findings: layers, field, expected and measured value, the
+likeliest cause with the place in the code (``causes``), and a severity. The verdict is "sound"
+(exit status 0), "findings" (1) or "cannot be judged" (2); ``report`` has the rules and the JSON.
+
+No build is needed: the reading comes from a torch-free library or from the command.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+from .report import ERROR, FINDINGS, SOUND, UNJUDGED, WARNING, Finding, LayerRow, Report, Unjudged
+
+__all__ = ["ERROR", "FINDINGS", "Finding", "LayerRow", "Report", "SOUND", "UNJUDGED", "Unjudged",
+           "WARNING", "doctor"]
+
+
+def doctor(model: Any) -> Report:
+    """Compares a live model with its configuration.
+
+    model: a PreTrainedModel of transformers 4.57 or later, on one device, in any floating type. It
+    runs once (twice with a stretch that depends on the length) on 4 sequences of 14 tokens, and is
+    left as it was.
+
+    Returns a Report. A model that cannot be judged is no exception: the report's verdict says so.
+    Raises TypeError if `model` is no model of transformers.
+    """
+    if not (hasattr(model, "config") and hasattr(model, "named_modules")):
+        raise TypeError("doctor: model: expected a model of transformers, but got "
+                        f"{type(model).__name__}")
+    from .live import examine_model
+    return examine_model(model)
+
+
+class _Callable(types.ModuleType):
+    """``sextant.doctor`` is a package that can be called."""
+
+    def __call__(self, model: Any) -> Report:
+        return doctor(model)
+
+
+sys.modules[__name__].__class__ = _Callable

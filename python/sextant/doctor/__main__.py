@@ -1,0 +1,96 @@
+"""``python -m sextant.doctor``: the command line of doctor. Exit status: 0 sound, 1 findings, 2 the
+model cannot be judged or the command line is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import warnings
+
+from .page import page_of
+from .reading import ReadingError, command
+from .report import UNJUDGED, EXIT_STATUS, Report, Unjudged
+from .subject import SubjectError, resolve
+from .table import text_of
+
+
+def _options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(
+        prog="sextant doctor",
+        description="Is position right in the model that runs? Compares every attention layer with "
+        "what the configuration means.",
+        epilog="Exit status: 0 sound, 1 findings, 2 cannot be judged.")
+    options.add_argument("subjects", nargs="+", metavar="MODEL",
+                         help="a folder with config.json, or the name of a model in Hugging Face's "
+                         "cache; a GGUF file; two files: what changed from the first to the second")
+    options.add_argument("--weights", action="store_true",
+                         help="load the weights and examine the whole model; otherwise a small "
+                         "model is built from the configuration")
+    options.add_argument("--trust-remote-code", action="store_true",
+                         help="run the code that the folder has beside its configuration")
+    options.add_argument("--json", action="store_true", help="the report for programs")
+    options.add_argument("--html", metavar="FILE", help="also write the report as a page")
+    return options
+
+
+def _is_of_the_command(subjects: list[str]) -> bool:
+    """Whether no Python is needed: a GGUF file, or two files."""
+    return len(subjects) == 2 or subjects[0].endswith(".gguf")
+
+
+def _run_command(given: argparse.Namespace) -> int:
+    line = [command(), "doctor", *given.subjects]
+    line += ["--json"] if given.json else []
+    line += ["--html", given.html] if given.html else []
+    return subprocess.run(line, check=False).returncode
+
+
+def _quiet() -> None:
+    warnings.simplefilter("ignore")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+def _examine(given: argparse.Namespace) -> Report:
+    name = given.subjects[0]
+    try:
+        folder = resolve(name)
+        try:
+            from . import live
+        except ModuleNotFoundError as error:
+            raise SubjectError(f"expected torch and transformers, but this Python "
+                               f"({sys.executable}) has no {error.name}") from error
+        return live.examine_folder(folder, given.weights, given.trust_remote_code)
+    except (SubjectError, ReadingError) as error:
+        return Report(name, "config.json", unjudged=[Unjudged((), "model", str(error))])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command line and returns the exit status."""
+    options = _options()
+    given = options.parse_args(arguments)
+    if len(given.subjects) > 2:
+        options.error(f"expected one or two of MODEL, but got {len(given.subjects)}")
+    if _is_of_the_command(given.subjects):
+        try:
+            return _run_command(given)
+        except ReadingError as error:
+            print(f"sextant doctor: {error}", file=sys.stderr)
+            return EXIT_STATUS[UNJUDGED]
+    _quiet()
+    report = _examine(given)
+    if given.html:
+        pathlib.Path(given.html).write_text(page_of(report), encoding="utf-8")
+    if given.json:
+        print(json.dumps(report.to_json(), indent=1))
+    else:
+        print(text_of(report), end="")
+    return report.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+// sextant doctor: whether the positions of a model that runs are those that its configuration
+// means. GGUF files and pairs of files are compared here; a model of transformers is run by
+// python/sextant/doctor.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sextant/base/error.h"
+#include "sextant/chart/report.h"
+#include "sextant/cli/commands.h"
+#include "sextant/cli/doctor/report.h"
+#include "sextant/rope_config/config_path.h"
+#include "sextant/rope_config/families/llama_cpp.h"
+
+namespace sextant::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kUnjudged = 2;
+
+struct DoctorRequest {
+  std::vector<std::string> subjects;
+  bool json = false, weights = false, trust = false;
+  std::string page;
+};
+
+// Whether the path is a GGUF file, or a folder with one and no config.json.
+bool is_gguf_path(const std::string& path) {
+  if (path.ends_with(".gguf")) return true;
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored) || fs::exists(fs::path(path) / "config.json")) return false;
+  try {
+    return config_path(path).ends_with(".gguf");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The folder of the package sextant beside this program: of the wheel, which has the program in the
+// package, or of the source tree. Empty: it must be installed.
+std::string package_path() {
+  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
+  for (const char* place : {"../..", "../../../python"}) {
+    const fs::path root = (program / place).lexically_normal();
+    if (fs::exists(root / "sextant/doctor/__main__.py")) return root.string();
+  }
+  return "";
+}
+
+// Replaces this process by Python. Does not return.
+[[noreturn]] void run_python(const DoctorRequest& request) {
+  const char* named = std::getenv("SEXTANT_PYTHON");
+  std::vector<std::string> words{named ? named : "python3", "-m", "sextant.doctor"};
+  words.insert(words.end(), request.subjects.begin(), request.subjects.end());
+  if (request.json) words.emplace_back("--json");
+  if (request.weights) words.emplace_back("--weights");
+  if (request.trust) words.emplace_back("--trust-remote-code");
+  if (!request.page.empty()) words.insert(words.end(), {"--html", request.page});
+  fmt::print(stderr, "sextant doctor: a model of transformers is run by {} -m sextant.doctor\n",
+             words[0]);
+  if (const std::string package = package_path(); !package.empty()) {
+    const char* before = std::getenv("PYTHONPATH");
+    ::setenv("PYTHONPATH", (package + (before ? ":" + std::string(before) : "")).c_str(), 1);
+  }
+  ::setenv("SEXTANT_COMMAND", fs::read_symlink("/proc/self/exe").c_str(), 0);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  fail("doctor: cannot run " + words[0] + ": " + std::strerror(errno) +
+       "; SEXTANT_PYTHON names a Python with torch and transformers");
+}
+
+DoctorReport examine_files(const std::vector<std::string>& subjects) {
+  DoctorReport report;
+  report.subject = subjects.back();
+  report.read = read_rope_config(subjects.back(), {});
+  if (subjects.size() == 2) {
+    report.against = subjects[0];
+    report.result = compare_configs(read_rope_config(subjects[0], {}), report.read);
+  } else {
+    report.against = llama_cpp_version() + "'s code for this architecture";
+    report.result = check_config(report.read);
+  }
+  return report;
+}
+
+void run_doctor(const DoctorRequest& request) {
+  int status = kUnjudged;
+  try {
+    if (request.subjects.size() == 1 && !is_gguf_path(request.subjects[0])) run_python(request);
+    const DoctorReport report = examine_files(request.subjects);
+    if (!request.page.empty()) chart::write_report(page_of(report), request.page);
+    if (request.json) {
+      fmt::print("{}\n", json_text(report));
+    } else {
+      print(report);
+    }
+    status = report.exit_status();
+  } catch (const Error& error) {
+    fmt::print(stderr, "sextant: {}\n", error.what());
+  }
+  std::fflush(stdout);
+  if (status != 0) throw CLI::RuntimeError(status);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Is position right in the model that runs, or after a conversion?");
+  auto request = std::make_shared<DoctorRequest>();
+  command
+      ->add_option("MODEL", request->subjects,
+                   "a GGUF file; two files of any kind that explain reads: what changed; a folder "
+                   "with config.json or a model in Hugging Face's cache, which Python runs")
+      ->required()
+      ->expected(1, 2);
+  command->add_flag("--json", request->json, "the report for programs");
+  command->add_option("--html", request->page, "also write the report as a page")
+      ->type_name("FILE");
+  command->add_flag("--weights", request->weights, "load the weights (models of transformers)");
+  command->add_flag("--trust-remote-code", request->trust,
+                    "run the code in the folder (models of transformers)");
+  command->footer("Exit status: 0 sound, 1 findings, 2 cannot be judged.");
+  command->callback([request] { run_doctor(*request); });
+}
+
+}  // namespace sextant::cli

@@ -1,0 +1,319 @@
+#include "sextant/rope_config/compare_configs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "sextant/rope_config/engines/engine_facts.h"
+#include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/families/llama_cpp.h"
+
+namespace sextant {
+namespace {
+
+constexpr double kRounded = 1e-6;  // relative error of a few products in float32
+constexpr double kStill = 1e-20;   // a frequency that p-RoPE's divisors of 1e30 leave
+
+bool near(double a, double b) { return std::fabs(a - b) <= kRounded * std::fabs(b); }
+
+// With six significant digits.
+std::string shown(double x) {
+  std::ostringstream text;
+  text << x;
+  return text.str();
+}
+
+bool is_gguf(const ReadRopeConfig& read) { return read.dialect == "GGUF"; }
+
+// The two sides of a layer, and their findings.
+class LayerPair {
+ public:
+  LayerPair(const ReadRopeConfig& a, const ReadRopeConfig& b, const RopeConfig& own,
+            const RopeConfig& other)
+      : from_(a), to_(b), own_(own), other_(other) {
+    compare();
+  }
+  std::vector<ConfigFinding> findings;
+  std::vector<std::string> notes;
+
+ private:
+  void find(const std::string& field, const std::string& expected, const std::string& got,
+            const std::string& cause = "") {
+    findings.push_back({{}, field, expected, got, cause, false});
+  }
+
+  void compare() {
+    compare_window();
+    compare_law();
+    compare_scale();
+    if (own_.rotates != other_.rotates) {
+      const auto named = [](const RopeConfig& x) {
+        return x.rotates ? std::string("rotates") : "does not rotate";
+      };
+      return find("rotates", named(own_), named(other_),
+                  is_gguf(to_) ? engine_fact("llama.cpp.nope") : "");
+    }
+    if (!own_.rotates) return;
+    compare_pairing();
+    if (!same_channels()) return;
+    compare_frequencies();
+  }
+
+  // A window of all positions that the model supports is none.
+  static int64_t effective(const RopeConfig& setting) {
+    const bool all = setting.max_length > 0 && setting.window >= setting.max_length;
+    return all ? 0 : setting.window;
+  }
+
+  void compare_window() {
+    if (from_.dialect == "flags" || to_.dialect == "flags") return;
+    const auto keys = [](int64_t n) {
+      return n > 0 ? std::to_string(n) + " keys" : std::string("all keys");
+    };
+    const auto chunks = [](int64_t n) {
+      return n > 0 ? "chunks of " + std::to_string(n) : std::string("no chunks");
+    };
+    // A group that a file bounds only in some of its layers has layers with and without the window.
+    const bool some = !own_.bounded_in.empty() || !other_.bounded_in.empty();
+    const int64_t own = effective(own_), other = effective(other_);
+    if (own != other && !(some && (own == 0 || other == 0))) {
+      find("window", keys(own), keys(other),
+           is_gguf(to_) && other == 0
+               ? llama_cpp_version() + "'s code for this architecture has no window"
+               : "");
+    }
+    if (own_.chunk != other_.chunk) find("chunk", chunks(own_.chunk), chunks(other_.chunk));
+    if (own_.dual_chunk != other_.dual_chunk) {
+      find("chunk", own_.dual_chunk > 0 ? "dual chunks" : "no dual chunks",
+           other_.dual_chunk > 0 ? "dual chunks" : "no dual chunks",
+           is_gguf(to_) ? engine_fact("llama.cpp.dual_chunk") : "");
+    }
+  }
+
+  void compare_law() {
+    const std::string own = query_law_of(own_), other = query_law_of(other_);
+    if (own == other) return;
+    find("query law", own.empty() ? "none" : own, other.empty() ? "none" : other,
+         is_gguf(to_) ? engine_fact("llama.cpp.temperature") : "");
+  }
+
+  static bool scale_in_weights(const ReadRopeConfig& read) {
+    const LlamaCppArchitecture* row =
+        is_gguf(read) ? find_architecture(read.settings.front().model_type) : nullptr;
+    return row != nullptr && row->scale_in_weights;
+  }
+
+  void compare_scale() {
+    if (own_.head_dim == 0 || other_.head_dim == 0) return;
+    if (scale_in_weights(from_) || scale_in_weights(to_)) return;
+    const double own = plain_scale(own_) * own_.scaling.score_factor;
+    const double other = plain_scale(other_) * other_.scaling.score_factor;
+    if (near(own, other)) return;
+    std::string cause = shown(other / own) + " times the first";
+    if (own_.scaling.score_factor != other_.scaling.score_factor) {
+      cause += ": the factor on all scores (mscale_all_dim) is " +
+               shown(own_.scaling.score_factor) + " and " + shown(other_.scaling.score_factor);
+    }
+    find("softmax scale", shown(own), shown(other), cause);
+  }
+
+  void compare_pairing() {
+    if (!own_.pairing || !other_.pairing || *own_.pairing == *other_.pairing) return;
+    if (is_gguf(from_) != is_gguf(to_)) {
+      notes.push_back("pairs are " + order_of(*own_.pairing) + " in the first and " +
+                      order_of(*other_.pairing) +
+                      " in the second: the same, if the conversion permuted the weights of "
+                      "queries and keys as llama.cpp's converter does");
+    } else {
+      find("pairing", order_of(*own_.pairing), order_of(*other_.pairing),
+           "other channels of the same weights are paired");
+    }
+  }
+
+  bool same_channels() {
+    const auto range = [](const RopeConfig& x) {
+      return "channels " + std::to_string(x.first_channel) + "-" +
+             std::to_string(x.first_channel + x.rotary_dim - 1) + " of " +
+             std::to_string(x.head_dim);
+    };
+    const bool same = own_.rotary_dim == other_.rotary_dim &&
+                      (own_.latent || other_.latent || own_.head_dim == other_.head_dim);
+    if (same && own_.scaling.sections != other_.scaling.sections) {
+      find("rotated channels", "the axes of the first", "other axes (mrope_section)");
+      return false;
+    }
+    if (!same) {
+      find("rotated channels", range(own_), range(other_),
+           own_.head_dim == other_.head_dim ? "partial_rotary_factor or rope.dimension_count" : "");
+    }
+    return same;
+  }
+
+  std::set<int64_t> lengths() const {
+    std::set<int64_t> all = {1};
+    for (const RopeConfig* setting : {&own_, &other_}) {
+      const auto* dynamic = std::get_if<DynamicStretch>(&setting->scaling.stretch);
+      if (dynamic) all.insert({dynamic->original_length, dynamic->original_length + 1});
+    }
+    return all;
+  }
+
+  void compare_frequencies() {
+    for (const int64_t length : lengths()) {
+      const Spectrum a = spectrum_of(own_, length), b = spectrum_of(other_, length);
+      size_t worst = 0;
+      double most = 0;
+      for (size_t f = 0; f < a.pairs.size(); ++f) {
+        const auto x = static_cast<double>(a.pairs[f].speed);
+        const auto y = static_cast<double>(b.pairs[f].speed);
+        const double off = std::fabs(x - y) / std::max({x, y, kStill});
+        if (off > most + kRounded) worst = f, most = off;
+      }
+      const std::string at = length > 1 ? " at a length of " + std::to_string(length) : "";
+      if (most > kRounded) {
+        find("frequencies",
+             "pair " + std::to_string(worst) + " of " + std::to_string(a.pairs.size()) + ": " +
+                 shown(static_cast<double>(a.pairs[worst].speed)) + " rad a position" + at,
+             shown(static_cast<double>(b.pairs[worst].speed)), cause_of_frequencies());
+      }
+      if (!near(a.gain, b.gain)) {
+        find("attention factor", shown(a.gain) + at, shown(b.gain), cause_of_gain(b.gain));
+      }
+      if (!findings.empty()) return;
+    }
+  }
+
+  std::string cause_of_frequencies() const {
+    const std::string own = method_of(own_), other = method_of(other_);
+    if (!near(own_.base, other_.base)) {
+      return "the base is " + shown(own_.base) + " and " + shown(other_.base);
+    }
+    if (own != other) {
+      std::string cause = "the stretch is " + own + " and " + other;
+      if (own_.scaling.is_dynamic() && is_gguf(to_)) {
+        cause += "; " + engine_fact("llama.cpp.dynamic");
+      }
+      return cause;
+    }
+    const double a = explain(own_, 0).factor, b = explain(other_, 0).factor;
+    if (!near(a, b)) return own + " has the factor " + shown(a) + " and " + shown(b);
+    if (trained_length(own_) != trained_length(other_)) {
+      return own + " counts from an original length of " + std::to_string(trained_length(own_)) +
+             " and " + std::to_string(trained_length(other_));
+    }
+    return own + " has other parameters (beta_fast, beta_slow, truncate, lists)" +
+           (is_gguf(to_) ? "; " + engine_fact("llama.cpp.truncate") : "");
+  }
+
+  std::string cause_of_gain(double gain) const {
+    if (near(gain, 1)) return "the gain of " + method_of(own_) + " on queries and keys is missing";
+    return is_gguf(to_) ? engine_fact("llama.cpp.gain") : "attention_factor or mscale";
+  }
+
+  const ReadRopeConfig& from_;
+  const ReadRopeConfig& to_;
+  const RopeConfig& own_;
+  const RopeConfig& other_;
+};
+
+// The configuration of each layer; a single one without numbers covers every layer.
+const RopeConfig* at(const ReadRopeConfig& read, int64_t layer) {
+  for (const RopeConfig& group : read.settings) {
+    if (std::ranges::find(group.layer_numbers, layer) != group.layer_numbers.end()) return &group;
+  }
+  const bool single = read.settings.size() == 1 && read.settings[0].layer_numbers.empty();
+  return single ? &read.settings[0] : nullptr;
+}
+
+std::set<int64_t> numbers_of(const ReadRopeConfig& read) {
+  std::set<int64_t> numbers;
+  for (const RopeConfig& group : read.settings) {
+    numbers.insert(group.layer_numbers.begin(), group.layer_numbers.end());
+  }
+  return numbers;
+}
+
+// Adds a layer's findings; equal ones are joined.
+void add(ConfigComparison& to, const LayerPair& pair, std::optional<int64_t> layer) {
+  for (const ConfigFinding& found : pair.findings) {
+    const auto same = std::ranges::find_if(to.findings, [&](const ConfigFinding& x) {
+      return x.field == found.field && x.expected == found.expected && x.got == found.got &&
+             x.cause == found.cause;
+    });
+    ConfigFinding& joined = same == to.findings.end() ? to.findings.emplace_back(found) : *same;
+    if (layer) joined.layers.push_back(*layer);
+  }
+  for (const std::string& note : pair.notes) {
+    if (std::ranges::find(to.notes, note) == to.notes.end()) to.notes.push_back(note);
+  }
+}
+
+// Groups whose layers are not numbered, by the name of their kind.
+void compare_kinds(const ReadRopeConfig& a, const ReadRopeConfig& b, ConfigComparison& to) {
+  for (const RopeConfig& own : a.settings) {
+    const auto other = std::ranges::find_if(
+        b.settings, [&](const RopeConfig& x) { return x.layers == own.layers; });
+    if (other != b.settings.end()) {
+      add(to, LayerPair(a, b, own, *other), {});
+    } else {
+      to.unjudged.push_back("layers " + own.layers +
+                            ": one of the files does not say which layers these are");
+    }
+  }
+}
+
+}  // namespace
+
+ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& b) {
+  ConfigComparison result;
+  std::set<int64_t> numbers = numbers_of(a);
+  const std::set<int64_t> others = numbers_of(b);
+  numbers.insert(others.begin(), others.end());
+  if (numbers.empty() || !at(a, *numbers.begin()) || !at(b, *numbers.begin())) {
+    compare_kinds(a, b, result);
+    return result;
+  }
+  std::vector<int64_t> missing;
+  for (const int64_t layer : numbers) {
+    const RopeConfig *own = at(a, layer), *other = at(b, layer);
+    if (own && other) {
+      add(result, LayerPair(a, b, *own, *other), layer);
+    } else {
+      missing.push_back(layer);
+    }
+  }
+  if (!missing.empty()) {
+    result.findings.push_back({missing, "layers", "the same layers in both",
+                               "layers that only one of them has", "", false});
+  }
+  return result;
+}
+
+ConfigComparison check_config(const ReadRopeConfig& read) {
+  // Parts of explain's warnings about a file's keys that do not have the effect that they say.
+  // Other warnings are about engines that treat a sound file differently.
+  constexpr std::string_view kUnread[] = {" is in the file, but ", " in the file, but llama.cpp",
+                                          " are both in the file", "the stretch reaches only",
+                                          "is not read for",       "has no effect",
+                                          "not read, as "};
+  ConfigComparison result;
+  for (const RopeConfig& group : read.settings) {
+    for (const std::string& warning : group.scaling.warnings) {
+      const bool unread = std::ranges::any_of(
+          kUnread, [&](std::string_view part) { return warning.find(part) != std::string::npos; });
+      if (unread) {
+        result.findings.push_back(
+            {group.layer_numbers, "configuration", "an effect of each value", warning, "", true});
+      } else if (std::ranges::find(result.notes, warning) == result.notes.end()) {
+        result.notes.push_back(warning);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace sextant

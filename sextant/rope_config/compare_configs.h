@@ -1,0 +1,38 @@
+// The differences in position between two configurations, layer by layer, and what llama.cpp does
+// otherwise than a GGUF file says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sextant/rope_config/read_config.h"
+
+namespace sextant {
+
+// One difference, for all layers that have it.
+struct ConfigFinding {
+  std::vector<int64_t> layers;  // numbers from 0; empty: all
+  // "rotates", "rotated channels", "pairing", "frequencies", "attention factor", "softmax scale",
+  // "window", "chunk", "query law", "layers" or "configuration".
+  std::string field;
+  std::string expected, got;  // values of the first and of the second configuration
+  std::string cause;          // a sentence; empty: not known
+  bool warning = false;       // the configuration is doubtful; otherwise positions differ
+};
+
+struct ConfigComparison {
+  std::vector<ConfigFinding> findings;
+  std::vector<std::string> notes;     // differences that change no position, as the order of pairs
+  std::vector<std::string> unjudged;  // reasons why layers could not be compared
+};
+
+// Compares each layer of `b` with the same layer of `a`. Numbers that differ by rounding to float32
+// are equal.
+ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& b);
+
+// The keys of a GGUF file that llama.cpp does not read for its architecture or reads with another
+// effect, by explain's warnings. Empty for other formats.
+ConfigComparison check_config(const ReadRopeConfig& read);
+
+}  // namespace sextant

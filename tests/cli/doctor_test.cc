@@ -1,0 +1,87 @@
+// sextant doctor on files, and its start of Python.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sextant/rope_config/write_config.h"
+#include "tests/cli/command.h"
+
+namespace sextant::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class Doctor : public ::testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& bytes) const {
+    const std::string path = (folder_.path() / name).string();
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  std::string llama(double base) const {
+    const json config = {{"model_type", "llama"},           {"hidden_size", 1024},
+                         {"num_attention_heads", 8},        {"num_hidden_layers", 4},
+                         {"max_position_embeddings", 4096}, {"rope_theta", base}};
+    return config.dump();
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Doctor, ASoundConversionHasStatus0) {
+  const std::string config = file("config.json", llama(10000));
+  const std::string gguf =
+      file("model.gguf", write_rope_config(read_rope_config(config, {}), "gguf"));
+  const Ended pair = run({"doctor", config, gguf});
+  EXPECT_EQ(pair.status, 0) << pair.err;
+  EXPECT_THAT(pair.out, HasSubstr("verdict: sound"));
+  EXPECT_THAT(pair.out, HasSubstr("permuted the weights"));
+  const Ended alone = run({"doctor", gguf});
+  EXPECT_EQ(alone.status, 0) << alone.out << alone.err;
+}
+
+TEST_F(Doctor, ADifferenceHasStatus1AndAllOutputsNameIt) {
+  const std::string a = file("a.json", llama(10000)), b = file("b.json", llama(500000));
+  const Ended text = run({"doctor", a, b});
+  EXPECT_EQ(text.status, 1);
+  EXPECT_THAT(text.out, HasSubstr("error: frequencies, layers 0-3"));
+  EXPECT_THAT(text.out, HasSubstr("the base is 10000 and 500000"));
+  EXPECT_THAT(text.out, HasSubstr("verdict: 1 finding\n"));
+  const std::string page = (folder_.path() / "page.html").string();
+  const Ended answer = run({"doctor", a, b, "--json", "--html", page});
+  EXPECT_EQ(answer.status, 1);
+  const json report = json::parse(answer.out);
+  EXPECT_EQ(report["schema"], 1);
+  EXPECT_EQ(report["verdict"], "findings");
+  EXPECT_EQ(report["findings"][0]["field"], "frequencies");
+  EXPECT_EQ(report["findings"][0]["severity"], "error");
+  EXPECT_THAT(read_text(page), HasSubstr("the base is 10000 and 500000"));
+}
+
+TEST_F(Doctor, AFileThatCannotBeReadHasStatus2) {
+  const Ended missing = run({"doctor", (folder_.path() / "no.gguf").string()});
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_THAT(missing.err, HasSubstr("no.gguf"));
+}
+
+TEST_F(Doctor, AModelOfTransformersIsHandedToPython) {
+  file("config.json", llama(10000));
+  const Ended ended = run({"doctor", folder_.path().string(), "--json", "--weights"},
+                          [] { ::setenv("SEXTANT_PYTHON", "/bin/echo", 1); });
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out, HasSubstr("-m sextant.doctor " + folder_.path().string()));
+  EXPECT_THAT(ended.out, HasSubstr("--json --weights"));
+  EXPECT_THAT(ended.err, HasSubstr("is run by /bin/echo"));
+  const Ended none =
+      run({"doctor", folder_.path().string()}, [] { ::setenv("SEXTANT_PYTHON", "/no/python", 1); });
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("SEXTANT_PYTHON"));
+}
+
+}  // namespace
+}  // namespace sextant::cli
