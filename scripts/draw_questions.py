@@ -146,9 +146,13 @@ def table(head, rows):
 
 
 def claims_table(surveys, question):
-    """The claims of a question, of all surveys that have some."""
+    """The claims of a question, of all surveys that have some; with lengths if there are several."""
     rows = []
-    for survey in surveys.values():
+    named = [each for each in surveys.values()
+             if any(claim["question"] == question for claim in each["claims"])]
+    for survey in sorted(named, key=lambda each: each["settings"]["training"]["length"]):
+        settings = survey["settings"]
+        lengths = f"{settings['training']['length']}, {max(settings['test']['lengths'])}"
         for each in survey["claims"]:
             if each["question"] != question:
                 continue
@@ -157,11 +161,14 @@ def claims_table(surveys, question):
             value = shown([each["mean"], each["half"]], decimals,
                           sign=len(each["arms"]) == 2)
             arms = " minus ".join(f"`{arm}`" for arm in each["arms"])
-            rows.append((each["claim"], f"**{each['outcome']}**", f"{value}", arms,
+            rows.append((each["claim"], *([lengths] if len(named) > 1 else []),
+                         f"**{each['outcome']}**", value, arms,
                          f"{each['side']} {each['bound']:g}", each["source"]))
     if not rows:
         return "Not decided yet: this survey has not been run.\n"
-    return table(("claim", "here", "measured", "arms", "claimed", "source"), rows)
+    head = ("claim", *(["L, longest"] if len(named) > 1 else []), "here", "measured", "arms",
+            "claimed", "source")
+    return table(head, rows)
 
 
 def setting(surveys, _):
