@@ -146,7 +146,7 @@ def table(head, rows):
 
 
 def claims_table(surveys, question):
-    """The claims of a question, of all surveys that have some; with lengths if there are several."""
+    """The claims of a question in all surveys that have some; with lengths if several have."""
     rows = []
     named = [each for each in surveys.values()
              if any(claim["question"] == question for claim in each["claims"])]
