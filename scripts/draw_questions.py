@@ -42,9 +42,8 @@ CHARTS = {
     "masked": ("Masked bytes", "masked",
                ("none", "sinusoidal", "learned", "t5", "shaw", "nezha", "tener", "deberta", "tupe",
                 "alibi", "alibi:causal=true", "alibi:future_scale=0.5")),
-    "variants": ("Variants that the notes name", "others",
-                 ("binary", "binary:bits=7", "binary:levels=-1/1", "clock", "alien-clock",
-                  "recursive", "recursive:over=input", "sandwich", "sandwich:ratio=4",
+    "variants": ("Clocks and Sandwich's lambda", "variants",
+                 ("none", "sinusoidal", "clock", "alien-clock", "sandwich", "sandwich:ratio=4",
                   "sandwich:strength=0.5:first_index=0")),
 }
 # Shorter names in charts.
@@ -228,7 +227,7 @@ def masked_table(surveys, _):
 
 def products_table(surveys, _):
     rows, layers = [], 0
-    for name in ("claims", "others"):
+    for name in ("claims", "variants"):
         survey = surveys.get(name, {"products": {}})
         for label, share in survey["products"].items():
             if any(row[0] == f"`{label}`" for row in rows):
