@@ -200,7 +200,7 @@ def base_table(surveys, method):
 
 
 def direction_at(method, length):
-    """The mean over distances in sequences of this length; its interval is not that of a sum."""
+    """The share of marks tagged right in sequences of this length: the mean over distances."""
     values = [value[0] for value in method["task"].get(str(length), {}).values()]
     return sum(values) / len(values) if values else None
 

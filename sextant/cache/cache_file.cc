@@ -22,7 +22,7 @@ constexpr uint64_t kHeaderBytes = 72, kCheckedBytes = 64;
 constexpr uint64_t kPairBytes = 24, kCrcBytes = 4;
 constexpr uint64_t kMostColumns = uint64_t{1} << 20;
 constexpr uint64_t kMostRows = uint64_t{1} << 40;
-constexpr int64_t kFarthestPosition = int64_t{1} << 52;
+using cache_checks::kFarthestPosition;
 
 constexpr const char* kWhat = "saved cache";
 
