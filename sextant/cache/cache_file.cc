@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sextant/base/packed.h"
+#include "sextant/cache/cache_checks.h"
 #include "sextant/files/checked_bytes.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
