@@ -163,8 +163,6 @@ def claims_table(surveys, question):
             rows.append((each["claim"], *([lengths] if len(named) > 1 else []),
                          f"**{each['outcome']}**", value, arms,
                          f"{each['side']} {each['bound']:g}", each["source"]))
-    if not rows:
-        return "Not decided yet: this survey has not been run.\n"
     head = ("claim", *(["L, longest"] if len(named) > 1 else []), "here", "measured", "arms",
             "claimed", "source")
     return table(head, rows)
@@ -256,7 +254,9 @@ def block(name, surveys):
     if kind == "claims":
         questions = {slug(each["question"]): each["question"] for survey in surveys.values()
                      for each in survey["claims"] if each["question"]}
-        argument = questions.get(argument, argument)
+        if argument not in questions:
+            sys.exit(f"block {name}: expected one of {' '.join(sorted(questions))}")
+        argument = questions[argument]
     return TABLES[kind](surveys, argument)
 
 

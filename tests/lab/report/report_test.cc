@@ -198,6 +198,14 @@ TEST(Report, PicturesSurviveTheirFile) {
   }
 }
 
+TEST(Report, RefusesOtherValuesThanNumbersInItsFile) {
+  nlohmann::json written = with_pictures()[1];
+  written["positions"]["plain"] = "all";
+  EXPECT_THAT([&] { written.get<ArmResult>(); },
+              testing::ThrowsMessage<Error>(
+                  testing::HasSubstr(R"(result: positions: expected numbers, but got "all")")));
+}
+
 TEST(Report, OpensWithTheAnswerAndTheChartOfAllLengths) {
   Settings settings = small();
   settings.training.bytes = kEnoughBytes;
