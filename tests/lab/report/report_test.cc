@@ -1,4 +1,5 @@
 #include "sextant/lab/report/report.h"
+#include "sextant/base/error.h"
 #include "sextant/lab/report/tables.h"
 
 #include <fmt/format.h>
