@@ -1,6 +1,4 @@
 #include "sextant/lab/report/report.h"
-#include "sextant/base/error.h"
-#include "sextant/lab/report/tables.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,9 +11,11 @@
 #include <set>
 #include <variant>
 
+#include "sextant/base/error.h"
 #include "sextant/lab/report/claims.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/pictures.h"
+#include "sextant/lab/report/tables.h"
 #include "tests/lab/arm_results.h"
 #include "tests/lab/temporary_folder.h"
 
