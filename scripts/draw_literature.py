@@ -36,6 +36,8 @@ import sys
 import textwrap
 import tomllib
 
+import draw_questions
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/data/literature"
 PAGES = {"en": ROOT / "docs/literature.md", "zh": ROOT / "docs/literature.zh.md"}
@@ -116,16 +118,15 @@ def method_link(name, language):
 
 
 def measured(match):
-    """The number of a placeholder {SURVEY|ARM|MEASURE}."""
+    """The number that {SURVEY|ARM|MEASURE} stands for."""
     survey, arm, measure = match.groups()
     found = json.loads((DATA.parent / f"questions/{survey}.json").read_text("utf-8"))
     if arm not in found["methods"]:
         sys.exit(f"{match[0]}: expected an arm of questions/{survey}.json")
     method = found["methods"][arm]
     if measure == "direction":
-        length = str(found["settings"]["retrieval"]["length"])
-        shares = [mean for mean, _ in method["task"][length].values()]
-        return f"{sum(shares) / len(shares):.2f}"
+        share = draw_questions.direction_at(method, found["settings"]["retrieval"]["length"])
+        return f"{share:.2f}"
     if measure == "change":
         return f"{method['change'][0]:+.3f}"
     return f"{method['sliding'][measure][0]:.3f}"

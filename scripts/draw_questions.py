@@ -42,9 +42,8 @@ CHARTS = {
     "masked": ("Masked bytes", "masked",
                ("none", "sinusoidal", "learned", "t5", "shaw", "nezha", "tener", "deberta", "tupe",
                 "alibi", "alibi:causal=true", "alibi:future_scale=0.5")),
-    "variants": ("Variants that the notes name", "others",
-                 ("binary", "binary:bits=7", "binary:levels=-1/1", "clock", "alien-clock",
-                  "recursive", "recursive:over=input", "sandwich", "sandwich:ratio=4",
+    "variants": ("Clocks and Sandwich's lambda", "variants",
+                 ("none", "sinusoidal", "clock", "alien-clock", "sandwich", "sandwich:ratio=4",
                   "sandwich:strength=0.5:first_index=0")),
 }
 # Shorter names in charts.
@@ -146,9 +145,13 @@ def table(head, rows):
 
 
 def claims_table(surveys, question):
-    """The claims of a question, of all surveys that have some."""
+    """The claims of a question in all surveys that have some; with lengths if several have."""
     rows = []
-    for survey in surveys.values():
+    named = [each for each in surveys.values()
+             if any(claim["question"] == question for claim in each["claims"])]
+    for survey in sorted(named, key=lambda each: each["settings"]["training"]["length"]):
+        settings = survey["settings"]
+        lengths = f"{settings['training']['length']}, {max(settings['test']['lengths'])}"
         for each in survey["claims"]:
             if each["question"] != question:
                 continue
@@ -157,11 +160,12 @@ def claims_table(surveys, question):
             value = shown([each["mean"], each["half"]], decimals,
                           sign=len(each["arms"]) == 2)
             arms = " minus ".join(f"`{arm}`" for arm in each["arms"])
-            rows.append((each["claim"], f"**{each['outcome']}**", f"{value}", arms,
+            rows.append((each["claim"], *([lengths] if len(named) > 1 else []),
+                         f"**{each['outcome']}**", value, arms,
                          f"{each['side']} {each['bound']:g}", each["source"]))
-    if not rows:
-        return "Not decided yet: this survey has not been run.\n"
-    return table(("claim", "here", "measured", "arms", "claimed", "source"), rows)
+    head = ("claim", *(["L, longest"] if len(named) > 1 else []), "here", "measured", "arms",
+            "claimed", "source")
+    return table(head, rows)
 
 
 def setting(surveys, _):
@@ -194,7 +198,7 @@ def base_table(surveys, method):
 
 
 def direction_at(method, length):
-    """The mean over distances in sequences of this length; its interval is not that of a sum."""
+    """The share of marks tagged right in sequences of this length: the mean over distances."""
     values = [value[0] for value in method["task"].get(str(length), {}).values()]
     return sum(values) / len(values) if values else None
 
@@ -221,7 +225,7 @@ def masked_table(surveys, _):
 
 def products_table(surveys, _):
     rows, layers = [], 0
-    for name in ("claims", "others"):
+    for name in ("claims", "variants"):
         survey = surveys.get(name, {"products": {}})
         for label, share in survey["products"].items():
             if any(row[0] == f"`{label}`" for row in rows):
@@ -250,7 +254,9 @@ def block(name, surveys):
     if kind == "claims":
         questions = {slug(each["question"]): each["question"] for survey in surveys.values()
                      for each in survey["claims"] if each["question"]}
-        argument = questions.get(argument, argument)
+        if argument not in questions:
+            sys.exit(f"block {name}: expected one of {' '.join(sorted(questions))}")
+        argument = questions[argument]
     return TABLES[kind](surveys, argument)
 
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sextant/base/packed.h"
+#include "sextant/cache/cache_checks.h"
 #include "sextant/files/checked_bytes.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
@@ -22,7 +23,7 @@ constexpr uint64_t kHeaderBytes = 72, kCheckedBytes = 64;
 constexpr uint64_t kPairBytes = 24, kCrcBytes = 4;
 constexpr uint64_t kMostColumns = uint64_t{1} << 20;
 constexpr uint64_t kMostRows = uint64_t{1} << 40;
-constexpr int64_t kFarthestPosition = int64_t{1} << 52;
+using cache_checks::kFarthestPosition;
 
 constexpr const char* kWhat = "saved cache";
 

@@ -7,20 +7,15 @@
 #include "sextant/attention/rotary/cos_sin.h"
 #include "sextant/base/error.h"
 #include "sextant/base/packed.h"
+#include "sextant/cache/cache_checks.h"
 
 namespace sextant {
+
+using namespace cache_checks;
+
 namespace {
 
 constexpr int64_t kMostColumns = int64_t{1} << 20;
-constexpr int64_t kFarthestPosition = int64_t{1} << 52;  // check_score.cc
-
-[[noreturn]] void bad(const std::string& field, const std::string& expected, int64_t got) {
-  fail("kv cache: " + field + ": expected " + expected + ", but got " + std::to_string(got));
-}
-
-void expect_between(const std::string& field, int64_t got, int64_t low, int64_t high) {
-  if (got < low || got > high) bad(field, std::to_string(low) + " to " + std::to_string(high), got);
-}
 
 void expect_equal(const std::string& field, int64_t got, int64_t expected) {
   if (got != expected) bad(field, std::to_string(expected), got);
@@ -69,13 +64,6 @@ bool same_pairs(const Rotation& a, const Rotation& b) {
   return std::ranges::equal(a.pairs, b.pairs, [](const auto& x, const auto& y) {
     return x.first == y.first && x.second == y.second;
   });
-}
-
-bool same(const Rotation& a, const Rotation& b) {
-  return a.gain == b.gain && std::ranges::equal(a.pairs, b.pairs, [](const auto& x, const auto& y) {
-           return x.first == y.first && x.second == y.second && x.speed == y.speed &&
-                  x.growth == y.growth && x.axis == y.axis;
-         });
 }
 
 }  // namespace
@@ -293,114 +281,5 @@ void KvCache::read(int64_t sequence, int64_t first, const AnyView<float>& k,
 
 AnyView<const float> KvCache::key_pages() const { return const_cast<KvCache*>(this)->keys(); }
 AnyView<const float> KvCache::value_pages() const { return const_cast<KvCache*>(this)->values(); }
-
-CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries)
-    : k_(cache.key_pages()),
-      v_(cache.value_pages()),
-      page_rows_(cache.shape().page_rows),
-      queries_(queries) {
-  expect_between("queries", queries, 0, kFarthestPosition);
-  for (const Entry& entry : entries) rows_ = std::max(rows_, cache.rows(entry.sequence));
-  pages_per_sequence_ = (rows_ + page_rows_ - 1) / page_rows_;
-  plan_.frames.reserve(entries.size());
-  key_positions_.reserve(entries.size() * static_cast<size_t>(rows_));
-  query_positions_.reserve(entries.size() * static_cast<size_t>(queries));
-  table_.reserve(entries.size() * static_cast<size_t>(pages_per_sequence_) + 1);
-  for (size_t b = 0; b < entries.size(); ++b) {
-    add_frame(cache, entries[b].sequence, static_cast<int64_t>(b));
-    add_ranges(group_of(cache, entries[b]), static_cast<int64_t>(b));
-    const bool held = cache.rotated_by(entries[b].sequence).has_value();
-    members_.push_back({entries[b].sequence, held ? entries[b].rotation : nullptr});
-  }
-  table_.push_back(0);  // the table's address must not be null, even without rows
-  for (const RotationGroup& group : groups_)
-    plan_.sweeps.push_back({.query = {.rotation = group.query,
-                                      .rotary_positions = query_positions_.data(),
-                                      .batch_stride = queries},
-                            .key = {.rotation = group.key,
-                                    .rotary_positions = key_positions_.data(),
-                                    .batch_stride = rows_},
-                            .key_ranges = group.key_ranges.data(),
-                            .batch_stride = queries});
-  plan_.diagonals = {.farthest = std::max<int64_t>(rows_ - 1, 0),
-                     .count = std::max<int64_t>(rows_, 0)};
-  plan_.pages = {.at = table_.data(), .batch_stride = pages_per_sequence_, .rows = rows_};
-}
-
-void CachedBatch::add_frame(const KvCache& cache, int64_t sequence, int64_t b) {
-  const int64_t rows = cache.rows(sequence), first = cache.first_position(sequence);
-  expect_between("queries", queries_, 0, rows);
-  plan_.frames.push_back({.batch = b,
-                          .queries = queries_,
-                          .query_position = first + rows - queries_,
-                          .keys = rows,
-                          .key_position = first});
-  for (int64_t n = 0; n < rows_; ++n) key_positions_.push_back(first + n);
-  for (int64_t n = rows - queries_; n < rows; ++n) query_positions_.push_back(first + n);
-  const std::span<const int64_t> pages = cache.pages(sequence);
-  table_.insert(table_.end(), pages.begin(), pages.end());
-  // Shorter sequences are padded with page 0; their frames end before it.
-  table_.resize(static_cast<size_t>((b + 1) * pages_per_sequence_), 0);
-}
-
-size_t CachedBatch::group_of(const KvCache& cache, const Entry& entry) {
-  const std::optional<Rotation>& held = cache.rotated_by(entry.sequence);
-  if (held && !(entry.rotation && same(*held, *entry.rotation)))
-    fail("kv cache: batch: sequence " + std::to_string(entry.sequence) +
-         ": expected the rotation by which its keys are held rotated");
-  const Rotation* of_keys = held ? nullptr : entry.rotation;
-  const auto found = std::ranges::find_if(groups_, [&](const RotationGroup& group) {
-    return group.query == entry.rotation && group.key == of_keys;
-  });
-  if (found != groups_.end()) return static_cast<size_t>(found - groups_.begin());
-  groups_.push_back({.query = entry.rotation, .key = of_keys, .key_ranges = {}});
-  return groups_.size() - 1;
-}
-
-// The queries of entry b see keys in the sweep of their own group, and none in the other sweeps.
-void CachedBatch::add_ranges(size_t own, int64_t b) {
-  const int64_t rows = plan_.frames.back().keys;
-  for (size_t n = 0; n < groups_.size(); ++n) {
-    std::vector<KeyRange>& key_ranges = groups_[n].key_ranges;
-    key_ranges.resize(static_cast<size_t>((b + 1) * queries_));
-    for (int64_t i = 0; n == own && i < queries_; ++i)
-      key_ranges[static_cast<size_t>(b * queries_ + i)] = {0, rows - queries_ + i + 1};
-  }
-}
-
-// Strings are made for an Error only: decoding calls this for each layer and step.
-void CachedBatch::set_keys(Operands<float>& operands, const KvCache& cache) const {
-  if (cache.shape().page_rows != page_rows_)
-    bad("batch: page_rows", std::to_string(page_rows_), cache.shape().page_rows);
-  for (size_t b = 0; b < members_.size(); ++b) {
-    const auto& [sequence, rotated_by] = members_[b];
-    const auto refuse = [id = sequence](const std::string& reason) {
-      fail("kv cache: batch: sequence " + std::to_string(id) + ": " + reason);
-    };
-    const auto expect_same = [&](const char* field, int64_t got, int64_t expected) {
-      if (got != expected)
-        refuse(std::string(field) + ": expected " + std::to_string(expected) + ", but got " +
-               std::to_string(got));
-    };
-    if (!cache.holds(sequence)) refuse("expected it, but it is missing");
-    expect_same("rows", cache.rows(sequence), plan_.frames[b].keys);
-    expect_same("first_position", cache.first_position(sequence), plan_.frames[b].key_position);
-    const std::optional<Rotation>& held = cache.rotated_by(sequence);
-    if (rotated_by ? !held || !same(*held, *rotated_by) : held.has_value())
-      refuse("rotated_by: expected that of the batch, but got another");
-    const auto own = std::span(table_).subspan(b * static_cast<size_t>(pages_per_sequence_));
-    const std::span<const int64_t> pages = cache.pages(sequence);
-    if (!std::ranges::equal(pages, own.first(pages.size())))
-      refuse("pages: expected those of the batch, but got others");
-  }
-  operands.k = cache.key_pages();
-  operands.v = cache.value_pages();
-}
-
-void CachedBatch::place(Score<float>& score) const {
-  score.k = k_;
-  score.v = v_;
-  static_cast<Plan&>(score) = plan_;
-}
 
 }  // namespace sextant

@@ -70,6 +70,16 @@ std::vector<double> position_products(std::span<const double> rows, int64_t coun
                           projected(rows, width, head.key, columns), columns);
 }
 
+std::vector<double> standardised(std::vector<double> values) {
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  const double mean = sum / static_cast<double>(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double deviation = std::sqrt(squares / static_cast<double>(values.size()));
+  for (double& value : values) value = deviation > 0 ? (value - mean) / deviation : 0;
+  return values;
+}
+
 double variance_explained_by_distance(std::span<const double> matrix, int64_t count,
                                       PairsOfPositions pairs) {
   const auto side = static_cast<size_t>(count);

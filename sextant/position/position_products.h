@@ -28,6 +28,9 @@ struct HeadProjection {
 SEXTANT_API std::vector<double> position_products(std::span<const double> rows, int64_t count,
                                                   const HeadProjection& head);
 
+// The values less their mean, in units of their standard deviation; zeros if they do not vary.
+std::vector<double> standardised(std::vector<double> values);
+
 enum class PairsOfPositions {
   kPast,  // keys before the query, j < i
   kAll,

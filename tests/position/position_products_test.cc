@@ -148,5 +148,10 @@ TEST(VarianceExplained, OfSinusoidsIsLostBehindRandomProjections) {
   }
 }
 
+TEST(Standardised, ValuesHaveMeanZeroAndDeviationOne) {
+  EXPECT_EQ(standardised({1, 3}), (std::vector<double>{-1, 1}));
+  EXPECT_EQ(standardised({2, 2, 2}), (std::vector<double>{0, 0, 0})) << "they do not vary";
+}
+
 }  // namespace
 }  // namespace sextant

@@ -50,17 +50,6 @@ chart::HeatMap map_of(const PlotSubject& subject, const std::string& title, cons
   return map;
 }
 
-// The values less their mean, in units of their standard deviation.
-std::vector<double> standardised(std::vector<double> values) {
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += value;
-  const double mean = sum / static_cast<double>(values.size());
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  const double deviation = std::sqrt(squares / static_cast<double>(values.size()));
-  for (double& value : values) value = deviation > 0 ? (value - mean) / deviation : 0;
-  return values;
-}
-
 chart::LineChart distance_lines(const PlotSubject& subject, const std::vector<Product>& products,
                                 const NumberTable& explained) {
   const DistanceView view = {.value = {.label = "product", .unit = "standard deviations"},

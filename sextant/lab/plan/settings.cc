@@ -172,7 +172,9 @@ void check(const Settings& settings) {
   if (!model.causal || model.padding >= 0 || model.query_token >= 0) {
     fail(
         "settings: model: causal, padding, query_token: expected true, -1, -1, as the objective "
-        "decides them, but got others");
+        "decides them, but got " +
+        std::string(model.causal ? "true, " : "false, ") + std::to_string(model.padding) + ", " +
+        std::to_string(model.query_token));
   }
   check(settings.training);
   check(settings.test, settings.training.length);

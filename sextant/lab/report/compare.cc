@@ -127,14 +127,9 @@ std::optional<Sample> attention_past_sample(const MethodResult& /*method*/, cons
 // The mean over layers and heads.
 std::optional<Sample> products_sample(const MethodResult& /*method*/, const ArmResult& result,
                                       const Settings& /*settings*/) {
-  double sum = 0, heads = 0;
-  for (const HeadProducts& head : result.positions.heads) {
-    if (std::isnan(head.trained)) continue;
-    sum += head.trained;
-    ++heads;
-  }
-  if (heads == 0) return {};
-  return Sample{.mean = {.value = sum / heads}, .has_error = false};
+  const double share = mean_share(result, &HeadProducts::trained);
+  if (std::isnan(share)) return {};
+  return Sample{.mean = {.value = share}, .has_error = false};
 }
 
 std::optional<Sample> far_sample(const MethodResult& /*method*/, const ArmResult& result,

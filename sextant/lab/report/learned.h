@@ -17,8 +17,7 @@
 // standard errors above it.
 //
 // Direction is learned by a method that tags three quarters (kTellsDirectionFrom) of the marks in
-// sequences of L. In surveys of masked bytes bigrams are no reference,
-// and `none` is not judged.
+// sequences of L. In surveys of masked bytes bigrams are no reference, and `none` is not judged.
 //
 // A method that is tested with the weights of another has learned what the other has.
 #pragma once

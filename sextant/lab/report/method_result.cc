@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sextant/base/error.h"
 
@@ -207,6 +208,16 @@ bool has_products(const MethodResult& method) {
   return method.base.empty() && !method.seeds.empty() &&
          std::ranges::all_of(method.seeds,
                              [](const ArmResult& seed) { return !seed.positions.heads.empty(); });
+}
+
+double mean_share(const ArmResult& arm, double HeadProducts::*share, std::optional<int64_t> layer) {
+  double sum = 0, heads = 0;
+  for (const HeadProducts& head : arm.positions.heads) {
+    if ((layer && head.layer != *layer) || std::isnan(head.*share)) continue;
+    sum += head.*share;
+    ++heads;
+  }
+  return sum / heads;
 }
 
 std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Settings& settings) {

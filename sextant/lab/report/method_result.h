@@ -104,6 +104,11 @@ struct MethodResult {
 // input. Methods with a base have the products of the base.
 bool has_products(const MethodResult& method);
 
+// The mean of a share over the heads of a layer, or of all layers. Heads whose products do not vary
+// are left out; NaN if there is no other.
+double mean_share(const ArmResult& arm, double HeadProducts::*share,
+                  std::optional<int64_t> layer = {});
+
 // Groups results by label, in the order of each label's first arm. Arms without a result are left
 // out.
 std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Settings& settings);

@@ -23,6 +23,13 @@ Mean mean_from(const json& object) {
 }
 
 // JSON has no NaN; it is written as null.
+double number_from(const json& value, const std::string& where) {
+  if (!value.is_number() && !value.is_null()) {
+    fail("result: " + where + ": expected numbers, but got " + value.dump());
+  }
+  return value.is_null() ? NAN : value.get<double>();
+}
+
 using Rows = std::vector<std::vector<double>>;
 
 Rows rows_from(const json& rows, const std::string& name) {
@@ -30,10 +37,7 @@ Rows rows_from(const json& rows, const std::string& name) {
   for (const json& row : rows) {
     result.emplace_back();
     for (const json& value : row) {
-      if (!value.is_number() && !value.is_null()) {
-        fail("result: pictures: " + name + ": expected numbers, but got " + value.dump());
-      }
-      result.back().push_back(value.is_null() ? NAN : value.get<double>());
+      result.back().push_back(number_from(value, "pictures: " + name));
     }
   }
   return result;
@@ -63,7 +67,7 @@ json as_json(const PositionProducts& products) {
 
 PositionProducts products_from(const json& object) {
   JsonFields fields(object, "result: positions");
-  const auto share = [](const json& value) { return value.is_null() ? NAN : value.get<double>(); };
+  const auto share = [](const json& value) { return number_from(value, "positions"); };
   PositionProducts products{.plain = share(fields.at("plain"))};
   for (const json& entry : fields.at("heads")) {
     JsonFields at(entry, "result: positions: heads");

@@ -288,18 +288,6 @@ ResultTable attention_table(const Findings& findings) {
   return table;
 }
 
-// The mean of a share over the heads of a layer, or of all layers for layer -1, of one arm. Heads
-// whose products do not vary have none.
-double mean_share(const ArmResult& arm, double HeadProducts::*share, int64_t layer) {
-  double sum = 0, heads = 0;
-  for (const HeadProducts& head : arm.positions.heads) {
-    if ((layer >= 0 && head.layer != layer) || std::isnan(head.*share)) continue;
-    sum += head.*share;
-    ++heads;
-  }
-  return sum / heads;
-}
-
 ResultTable products_table(const Findings& findings) {
   const Settings& settings = findings.settings;
   ResultTable table{
@@ -331,7 +319,7 @@ ResultTable products_table(const Findings& findings) {
     ResultTable::Row row{.label = method.label, .values = {}};
     row.values.push_back(mean([](const ArmResult& seed) { return seed.positions.plain; }));
     row.values.push_back(
-        mean([](const ArmResult& seed) { return mean_share(seed, &HeadProducts::untrained, -1); }));
+        mean([](const ArmResult& seed) { return mean_share(seed, &HeadProducts::untrained); }));
     for (int64_t layer = 0; layer < settings.model.layers; ++layer) {
       row.values.push_back(mean([layer](const ArmResult& seed) {
         return mean_share(seed, &HeadProducts::trained, layer);

@@ -58,20 +58,15 @@ std::vector<std::vector<double>> products_of_layer(const at::Tensor& vectors,
   return products;
 }
 
-// The product, less its mean and in standard deviations, at `positions` rows and columns of it.
+// The product at every `step`th row and column, in standard deviations of the whole.
 std::vector<std::vector<double>> sampled(const std::vector<double>& product, int64_t count,
                                          int64_t step) {
-  double sum = 0, squares = 0;
-  for (const double value : product) sum += value;
-  const double mean = sum / static_cast<double>(product.size());
-  for (const double value : product) squares += (value - mean) * (value - mean);
-  const double deviation = std::sqrt(squares / static_cast<double>(product.size()));
+  const std::vector<double> values = standardised(product);
   std::vector<std::vector<double>> rows;
   for (int64_t i = 0; i < count; i += step) {
     rows.emplace_back();
     for (int64_t j = 0; j < count; j += step) {
-      const double value = (product[static_cast<size_t>(i * count + j)] - mean) / deviation;
-      rows.back().push_back(std::isfinite(value) ? std::round(value * 1e2) / 1e2 : 0);
+      rows.back().push_back(std::round(values[static_cast<size_t>(i * count + j)] * 1e2) / 1e2);
     }
   }
   return rows;

@@ -268,6 +268,14 @@ TEST(Arms, ReadTheWeightsOfAnyThatWasAskedFor) {
   EXPECT_EQ(arms[1].method, "rope");
 }
 
+TEST(Settings, LeaveDirectionAndTokensOfTheModelToTheObjective) {
+  Settings settings;
+  settings.model.causal = false;
+  EXPECT_THAT([&] { check(settings); },
+              ThrowsMessage<Error>(HasSubstr("expected true, -1, -1, as the objective decides "
+                                             "them, but got false, -1, -1")));
+}
+
 TEST(Arms, OfASurveyThatNamesNoneAreKnown) {
   for (const std::string& name : stretches()) {
     const bool dynamic = name.starts_with("dynamic-");

@@ -1,5 +1,4 @@
 #include "sextant/lab/report/report.h"
-#include "sextant/lab/report/tables.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -12,9 +11,11 @@
 #include <set>
 #include <variant>
 
+#include "sextant/base/error.h"
 #include "sextant/lab/report/claims.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/pictures.h"
+#include "sextant/lab/report/tables.h"
 #include "tests/lab/arm_results.h"
 #include "tests/lab/temporary_folder.h"
 
@@ -196,6 +197,14 @@ TEST(Report, PicturesSurviveTheirFile) {
     EXPECT_EQ(read, written);
     EXPECT_EQ(nlohmann::json(read.get<ArmResult>()), written);
   }
+}
+
+TEST(Report, RefusesOtherValuesThanNumbersInItsFile) {
+  nlohmann::json written = with_pictures()[1];
+  written["positions"]["plain"] = "all";
+  EXPECT_THAT([&] { written.get<ArmResult>(); },
+              testing::ThrowsMessage<Error>(
+                  testing::HasSubstr(R"(result: positions: expected numbers, but got "all")")));
 }
 
 TEST(Report, OpensWithTheAnswerAndTheChartOfAllLengths) {
