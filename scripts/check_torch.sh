@@ -2,9 +2,9 @@
 # Builds the library for a torch of PyPI and tests it with that torch; ./check does the same for the
 # system's torch.
 #
-#   scripts/check_torch.sh VERSION           makes a Python environment with torch VERSION under
-#                                            build/ (once; several GB with its dependencies), and
-#                                            builds and tests in build/torch-VERSION
+#   scripts/check_torch.sh VERSION           makes a Python environment with torch VERSION
+#                                            (scripts/torch_env.sh), and builds and tests in
+#                                            build/with-torch-VERSION
 #   scripts/check_torch.sh --python PYTHON   uses the torch of this interpreter, which needs numpy
 #
 # It tests the golden cases (sextant.conformance: tests/golden/data, and SEXTANT_GOLDEN or
@@ -28,23 +28,13 @@ esac
 
 (($# <= 1)) || fail "unknown argument $2: expected none after what torch to take"
 
+[[ -z ${version:-} ]] || python=$("$root/scripts/torch_env.sh" "$version" | tail -n 1)
 lock_builds
-if [[ -n ${version:-} ]]; then
-  environment=$builds/python-$version python=$environment/bin/python
-  if ! "$python" -c "import torch, numpy; assert torch.__version__.split('+')[0] == '$version'" \
-    2>/dev/null; then
-    say "Installing torch $version with pip into $environment"
-    logged "$builds/venv.log" python3 -m venv "$environment" ||
-      fail "python3 cannot make a virtual environment"
-    logged "$builds/pip.log" "$environment/bin/pip" install "torch==$version" numpy ||
-      fail "pip could not install torch $version"
-  fi
-fi
 torch=$(python_torch "$python") ||
   fail "$python has no torch that can be linked: 2.6 or later has what it takes"
 version=$("$python" -c 'import numpy, torch; print(torch.__version__)') ||
   fail "$python has no numpy beside its torch"
-preset=torch-${version%%+*}
+preset=with-torch-${version%%+*}
 
 say "torch $version of $python"
 launcher=()
