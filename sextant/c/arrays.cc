@@ -36,7 +36,8 @@ AnyView<float> view_of(const sextant_array& array, const char* name) {
 View<float> float_view_of(const sextant_array& array, const char* name) {
   const AnyView<float> view = view_of(array, name);
   if (view.dtype != DType::kFloat32)
-    fail(std::string(name) + ".dtype: expected SEXTANT_FLOAT32, but got another");
+    fail(std::string(name) + ".dtype: expected SEXTANT_FLOAT32, but got " +
+         (view.dtype == DType::kBfloat16 ? "SEXTANT_BFLOAT16" : "SEXTANT_FLOAT16"));
   return view.as<float>();
 }
 

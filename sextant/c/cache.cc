@@ -36,7 +36,7 @@ sextant_status sextant_cache_create(const sextant_cache_shape* shape, sextant_ca
                         .value_columns = s.value_columns,
                         .dtype = c::dtype_of(s.dtype, "shape")};
     if (s.page_rows != 0) own.page_rows = s.page_rows;
-    need(cache, "cache") = new sextant_cache{KvCache(own)};
+    c::give(cache, "cache", KvCache(own));
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "sextant/attention/score.h"
 #include "sextant/base/executor.h"
@@ -27,6 +28,14 @@ template <class T>
 T& need(T* pointer, const char* name) {
   if (!pointer) fail(std::string(name) + ": expected a pointer, but got NULL");
   return *pointer;
+}
+
+// Stores a new object in the caller's pointer. Throws Error, before it makes the object, if that
+// is null.
+template <class T, class Content>
+void give(T** to, const char* name, Content&& content) {
+  T*& place = need(to, name);
+  place = new T{std::forward<Content>(content)};
 }
 
 const Executor& executor_of(const sextant_pool* pool);

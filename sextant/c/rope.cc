@@ -8,6 +8,7 @@
 #include "sextant/c/handles.h"
 
 using namespace sextant;
+using sextant::c::give;
 using sextant::c::guarded;
 using sextant::c::need;
 
@@ -47,7 +48,7 @@ sextant_status sextant_rope_create(int64_t columns, double base, sextant_pairing
                                    int64_t first_column, sextant_rope** rope) {
   return guarded([&] {
     const Spectrum spectrum = spectrum_of_columns(columns, base, pairing, first_column);
-    need(rope, "rope") = new sextant_rope{rotation(spectrum)};
+    give(rope, "rope", rotation(spectrum));
   });
 }
 
@@ -63,7 +64,7 @@ sextant_status sextant_rope_create_from_speeds(const double* speeds, int64_t pai
     for (int64_t f = 0; f < pairs; ++f)
       spectrum.pairs[static_cast<size_t>(f)].speed = {speeds[f], 0};
     spectrum.gain = gain;
-    need(rope, "rope") = new sextant_rope{rotation(spectrum)};
+    give(rope, "rope", rotation(spectrum));
   });
 }
 

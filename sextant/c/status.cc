@@ -19,8 +19,8 @@ const Executor& executor_of(const sextant_pool* pool) {
 
 }  // namespace sextant::c
 
+using sextant::c::give;
 using sextant::c::guarded;
-using sextant::c::need;
 
 const char* sextant_error() { return sextant::c::message_of_thread().c_str(); }
 
@@ -37,8 +37,7 @@ sextant_status sextant_fail(sextant_status status, const char* message) {
 const char* sextant_version() { return sextant::version().data(); }
 
 sextant_status sextant_pool_create(int threads, sextant_pool** pool) {
-  return guarded(
-      [&] { need(pool, "pool") = new sextant_pool{sextant::make_thread_pool(threads)}; });
+  return guarded([&] { give(pool, "pool", sextant::make_thread_pool(threads)); });
 }
 
 void sextant_pool_destroy(sextant_pool* pool) { delete pool; }

@@ -33,8 +33,8 @@ class Rotation:
     first, channels: the range of channels that rotate. pairing: HALF_SPLIT or INTERLEAVED; None if
     nothing visibly rotates. phases, gains: [positions, pairs], of the ratio. misfit: the part of
     the power that the rotation does not explain. normalised: whether a norm after the rotation
-    hides the gain. outside: the factor of the channels that do not rotate at position 0; 1 if there are
-    none.
+    hides the gain. outside: the factor of the channels that do not rotate at position 0; 1 if
+    there are none.
     """
 
     first: int

@@ -39,9 +39,8 @@ sextant_status sextant_rope_create_from_config(const char* config, size_t bytes,
     if (!setting.rotates)
       fail("config: layer: expected a layer that rotates, but layer " + std::to_string(layer) +
            " does not");
-    auto& made = need(rope, "rope");
     const double factor = scale ? explain(setting, length).scale : 0;
-    made = new sextant_rope{rotation(spectrum_of(setting, length))};
+    c::give(rope, "rope", rotation(spectrum_of(setting, length)));
     if (scale) *scale = factor;
   });
 }
