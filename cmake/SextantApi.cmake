@@ -48,6 +48,7 @@ set(sextant_config_headers
   sextant/files/gguf.h
   sextant/rope_config/config_path.h
   sextant/rope_config/explain.h
+  sextant/rope_config/explain_json.h
   sextant/rope_config/flags.h
   sextant/rope_config/gguf.h
   sextant/rope_config/hugging_face.h

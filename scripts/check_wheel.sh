@@ -72,6 +72,9 @@ alone() { # PYTHON, which has neither torch nor numpy
   "$program" convert "$root/examples/yarn.json" --to llama.cpp || return 1
   "$program" plot t5 || return 1
   "$1" -m sextant claims | tail -n 3 || return 1
+  "$1" -c 'import sys; from sextant.doctor import reading; reading.command = None
+group, = reading.read(sys.argv[1]).groups; print("the library reads", group.method)' \
+    "$root/examples/yarn.json" || return 1
   ! said=$("$program" survey 2>&1) || return 1
   printf '%s\n' "$said"
   grep -Fq 'needs libtorch' <<<"$said" || return 1
@@ -105,7 +108,9 @@ conformance_of() { # the training step, and the sums of the golden cases
   printf '%s; golden cases: %s' "$(grep -m 1 '^one training step' "$1")" \
     "$(grep -m 1 -E '^[0-9]+ passed' "$1")"
 }
-commands_of() { echo "explain, convert, plot, claims; survey is refused: it needs libtorch"; }
+commands_of() {
+  echo "explain, convert, plot, claims, libsextant_config; survey is refused: it needs libtorch"
+}
 refusals_of() { echo "$(grep -c '^ImportError' "$1") refusals in words, no crash"; }
 
 python=$(bare alone)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel of the Python package: the command `sextant`, one library of operators for each
-# of several torches, and the core, which they share.
+# Builds the wheel of the Python package: the command `sextant`, the library of configurations, one
+# library of operators for each of several torches, and the core, which they share.
 #
 #   scripts/make_wheel.sh                         for the torches of `torches` below
 #   scripts/make_wheel.sh --torch 2.10.0,2.11.0   for these
@@ -99,7 +99,9 @@ rm -rf "$staged"
 mkdir -p "$staged/lib" "$staged/bin" "$staged/licenses"
 
 compile command sextant_command -DSEXTANT_TORCH=OFF
+preset=wheel-command build sextant_config
 take "$builds/wheel-command/bin/sextant" bin/sextant '$ORIGIN/../lib'
+take "$builds/wheel-command/lib/libsextant_config.so" lib/libsextant_config.so '$ORIGIN'
 ls "$staged"/lib/libsextant_core.so* >/dev/null || fail "the command has no shared core"
 
 for version in "${versions[@]}"; do

@@ -23,6 +23,18 @@ SEXTANT_API sextant_status sextant_rope_create_from_config(const char* config, s
                                                            int64_t layer, int64_t length,
                                                            sextant_rope** rope, double* scale);
 
+/* Both give JSON that sextant_free() frees, and read `config` as above. An explanation is that of
+   `sextant explain --json` (docs/explain.md); length 0: the configuration's own. */
+SEXTANT_API sextant_status sextant_explain_json(const char* config, size_t bytes, int64_t length,
+                                                char** json);
+/* {"to": ..., "written": ..., "warnings": [...]}: the configuration in the format "hf5", "hf4",
+   "llama.cpp" or "vllm", and the values that differ there. A format that cannot express it is an
+   error. */
+SEXTANT_API sextant_status sextant_convert_json(const char* config, size_t bytes, const char* to,
+                                                char** json);
+/* Accepts NULL. */
+SEXTANT_API void sextant_free(char* text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,7 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/config_request.h"
 #include "sextant/cli/explain/subject.h"
+#include "sextant/rope_config/explain_json.h"
 #include "sextant/rope_config/parse_number.h"
 
 namespace sextant::cli {
@@ -44,7 +45,7 @@ void run(const Request& request) {
     subjects.push_back({setting, explain(setting, request.setting->overrides.length)});
   }
   if (request.as_json) {
-    fmt::print("{}\n", json_text(subjects, read.dialect));
+    fmt::print("{}\n", explain_json(read, request.setting->overrides.length));
   } else {
     print_groups(subjects);
   }

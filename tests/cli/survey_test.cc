@@ -327,7 +327,7 @@ TEST(Command, SaysWhatItIs) {
   const Ended unknown = run({"no-such-command"});
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.err,
-              HasSubstr("no-such-command: expected one of explain convert plot survey"));
+              HasSubstr("no-such-command: expected one of explain convert doctor plot survey"));
 }
 
 }  // namespace

@@ -211,6 +211,24 @@ static void test_decoding(void) {
 }
 
 #ifdef WITH_CONFIG
+static void test_json(const char* config) {
+  const size_t bytes = strlen(config);
+  char* json = NULL;
+  expect(sextant_explain_json(config, bytes, 0, &json) == SEXTANT_OK, "explanation");
+  expect(strstr(json, "\"schema\": 2") && strstr(json, "\"factor\": 4.0"), "its schema and factor");
+  sextant_free(json);
+  json = NULL;
+  expect_error(sextant_explain_json(config, bytes, -1, &json), "length");
+  expect_error(sextant_explain_json("{", 1, 0, &json), "config.json");
+  expect_error(sextant_explain_json(config, bytes, 0, NULL), "json");
+  expect_error(sextant_convert_json(config, bytes, "gguf", &json), "to: expected hf5");
+  expect(json == NULL, "a call that fails writes nothing");
+  expect(sextant_convert_json(config, bytes, "llama.cpp", &json) == SEXTANT_OK, "conversion");
+  expect(strstr(json, "--rope-scale 4"), "the flag of llama.cpp");
+  sextant_free(json);
+  sextant_free(NULL);
+}
+
 static void test_config(void) {
   static const char text[] =
       "{\"model_type\": \"llama\", \"head_dim\": 8, \"rope_theta\": 100.0,"
@@ -230,6 +248,7 @@ static void test_config(void) {
   expect_error(sextant_rope_create_from_config(text, strlen(text), 0, 0, &rope, NULL), "length");
   expect_error(sextant_rope_create_from_config(text, strlen(text), -1, 8, &rope, NULL), "layer");
   expect_error(sextant_rope_create_from_config("{", 1, 0, 8, &rope, NULL), "config.json");
+  test_json(text);
 }
 #endif
 

@@ -3,14 +3,11 @@
 This is the only module that knows how the answer is obtained. In this order:
 
 1. the torch-free library that SEXTANT_CONFIG_LIBRARY names or the wheel has beside this package
-   (``lib/libsextant_config.so``), if it exports ``sextant_explain_json``;
+   (``lib/libsextant_config.so``);
 2. the command that SEXTANT_COMMAND names, the wheel's ``bin/sextant``, that of a source tree after
    its build, or ``sextant`` on PATH.
 
-The library's function is called as ``int sextant_explain_json(const char *path, int64_t length,
-char **text)``: it returns 0 and the JSON, or another status and the message; the caller frees the
-text with ``sextant_free``. `path` and `length` have the meaning of the command's PATH and --length;
-length 0: not given.
+The library's functions are those of ``sextant/sextant_config.h``.
 """
 
 from __future__ import annotations
@@ -122,21 +119,22 @@ def _library_path() -> pathlib.Path | None:
 
 @functools.cache
 def _library() -> Any:
-    """The library, or None."""
+    """The library, or None. Raises ReadingError if it is none of Sextant's."""
     path = _library_path()
     if path is None:
         return None
     try:
         library = ctypes.CDLL(str(path))
-    except OSError as error:
-        raise ReadingError(f"{path}: cannot be loaded: {error}") from error
-    if not hasattr(library, "sextant_explain_json"):
-        return None
-    library.sextant_explain_json.argtypes = [ctypes.c_char_p, ctypes.c_int64,
-                                             ctypes.POINTER(ctypes.c_void_p)]
-    library.sextant_explain_json.restype = ctypes.c_int
-    library.sextant_free.argtypes = [ctypes.c_void_p]
-    library.sextant_free.restype = None
+        explain, free, error = (library.sextant_explain_json, library.sextant_free,
+                                library.sextant_error)
+    except (OSError, AttributeError) as problem:
+        raise ReadingError(f"{path}: expected the library sextant_config, but {problem}"
+                           ) from problem
+    explain.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64,
+                        ctypes.POINTER(ctypes.c_void_p)]
+    explain.restype = ctypes.c_int
+    free.argtypes, free.restype = [ctypes.c_void_p], None
+    error.argtypes, error.restype = [], ctypes.c_char_p
     return library
 
 
@@ -156,15 +154,18 @@ def command() -> str:
 
 
 def _from_library(library: Any, path: str, length: int) -> str:
-    text = ctypes.c_void_p()
-    status = library.sextant_explain_json(os.fsencode(path), length, ctypes.byref(text))
     try:
-        answer = ctypes.string_at(text.value).decode() if text.value else ""
+        content = pathlib.Path(path).read_bytes()
+    except OSError as problem:
+        raise ReadingError(f"{path}: {problem.strerror}") from problem
+    text = ctypes.c_void_p()
+    status = library.sextant_explain_json(content, len(content), length, ctypes.byref(text))
+    if status != 0:
+        raise ReadingError(library.sextant_error().decode())
+    try:
+        return ctypes.string_at(text.value).decode()
     finally:
         library.sextant_free(text)
-    if status != 0:
-        raise ReadingError(answer or f"{path}: explain failed with status {status}")
-    return answer
 
 
 def _from_command(path: str, length: int) -> str:
@@ -178,7 +179,7 @@ def _from_command(path: str, length: int) -> str:
 
 
 def read(path: str, length: int = 0) -> Reading:
-    """Reads a configuration. path: as for ``sextant explain``; length: the tokens of a sequence,
+    """Reads a configuration. path: a config.json; length: the tokens of a sequence,
     on which dynamic stretches depend; 0: not given. Raises ReadingError."""
     library = _library()
     text = _from_library(library, path, length) if library else _from_command(path, length)

@@ -1,13 +1,19 @@
 #include "sextant/sextant_config.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sextant/c/guard.h"
 #include "sextant/c/handles.h"
 #include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/explain_json.h"
 #include "sextant/rope_config/read_config.h"
+#include "sextant/rope_config/write_config.h"
 
 using namespace sextant;
 using sextant::c::guarded;
@@ -26,15 +32,30 @@ const RopeConfig& config_of_layer(const std::vector<RopeConfig>& groups, int64_t
        std::to_string(layer));
 }
 
+ReadRopeConfig read_bytes(const char* config, size_t bytes) {
+  return read_rope_config_bytes(std::string(&need(config, "config"), bytes), {});
+}
+
+void expect_length(int64_t length, int64_t least) {
+  if (length < least || length > kLongestSequence)
+    fail("config: length: expected " + std::to_string(least) + " to 2^40 tokens, but got " +
+         std::to_string(length));
+}
+
+void give_text(const std::string& text, char** json) {
+  char*& to = need(json, "json");
+  char* copy = new char[text.size() + 1];
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  to = copy;
+}
+
 }  // namespace
 
 sextant_status sextant_rope_create_from_config(const char* config, size_t bytes, int64_t layer,
                                                int64_t length, sextant_rope** rope, double* scale) {
   return guarded([&] {
-    if (length < 1 || length > kLongestSequence)
-      fail("config: length: expected 1 to 2^40 tokens, but got " + std::to_string(length));
-    const ReadRopeConfig read =
-        read_rope_config_bytes(std::string(&need(config, "config"), bytes), {});
+    expect_length(length, 1);
+    const ReadRopeConfig read = read_bytes(config, bytes);
     const RopeConfig& setting = config_of_layer(read.settings, layer);
     if (!setting.rotates)
       fail("config: layer: expected a layer that rotates, but layer " + std::to_string(layer) +
@@ -44,3 +65,26 @@ sextant_status sextant_rope_create_from_config(const char* config, size_t bytes,
     if (scale) *scale = factor;
   });
 }
+
+sextant_status sextant_explain_json(const char* config, size_t bytes, int64_t length, char** json) {
+  return guarded([&] {
+    expect_length(length, 0);
+    give_text(explain_json(read_bytes(config, bytes), length), json);
+  });
+}
+
+sextant_status sextant_convert_json(const char* config, size_t bytes, const char* to, char** json) {
+  return guarded([&] {
+    constexpr std::array<std::string_view, 4> kFormats = {"hf5", "hf4", "llama.cpp", "vllm"};
+    const std::string format = &need(to, "to");
+    if (std::ranges::find(kFormats, format) == kFormats.end())
+      fail("config: to: expected hf5, hf4, llama.cpp or vllm, but got " + format);
+    std::vector<std::string> warnings;
+    const std::string written = write_rope_config(read_bytes(config, bytes), format, warnings);
+    give_text(nlohmann::json({{"to", format}, {"written", written}, {"warnings", warnings}})
+                  .dump(1, ' ', false, nlohmann::json::error_handler_t::replace),
+              json);
+  });
+}
+
+void sextant_free(char* text) { delete[] text; }

@@ -1,4 +1,4 @@
-// A RoPE configuration with the numbers derived from it, printed as text, as JSON and as a chart.
+// A RoPE configuration with the numbers derived from it, printed as text and as a chart.
 #pragma once
 
 #include <string>
@@ -32,9 +32,6 @@ void print_wrapped(const std::string& text);
 
 // Prints to standard output. all: one line per pair. legend: a sentence that explains the columns.
 void print(const Subject& subject, bool all, bool legend);
-
-// All configurations, with the dialect they were read from.
-std::string json_text(const std::vector<Subject>& subjects, const std::string& dialect);
 
 chart::LineChart wavelengths(const Subject& subject);
 

@@ -21,13 +21,13 @@ LIBRARY = r"""
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-int sextant_explain_json(const char *path, int64_t length, char **text) {
-  int bad = strstr(path, "bad") != NULL;
-  *text = strdup(bad ? "config.json: rope_theta: expected a number"
-                     : length == 7 ? "{\"schema\": 2, \"dialect\": \"seven\", \"settings\": []}"
-                                   : "{\"schema\": 1}");
-  return bad;
+int sextant_explain_json(const char *config, size_t bytes, int64_t length, char **json) {
+  if (bytes == 3 && memcmp(config, "bad", 3) == 0) return 1;
+  *json = strdup(length == 7 ? "{\"schema\": 2, \"dialect\": \"seven\", \"settings\": []}"
+                             : "{\"schema\": 1}");
+  return 0;
 }
+const char *sextant_error(void) { return "config.json: rope_theta: expected a number"; }
 void sextant_free(void *text) { free(text); }
 """
 
@@ -78,6 +78,8 @@ class Library(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         source, library = (pathlib.Path(folder.name, n) for n in ("lib.c", "lib.so"))
         source.write_text(LIBRARY)
+        self.config = str(pathlib.Path(folder.name, "config.json"))
+        pathlib.Path(self.config).write_text("{}")
         subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
         patch = mock.patch.dict(os.environ, {"SEXTANT_CONFIG_LIBRARY": str(library),
                                              "SEXTANT_COMMAND": "/nowhere"})
@@ -86,15 +88,21 @@ class Library(unittest.TestCase):
         uncached(self)
 
     def test_it_is_preferred(self):
-        self.assertEqual(read("any", 7).dialect, "seven")
+        self.assertEqual(read(self.config, 7).dialect, "seven")
 
     def test_its_message_is_the_error(self):
+        pathlib.Path(self.config).write_text("bad")
         with self.assertRaisesRegex(ReadingError, "^config.json: rope_theta: expected a number$"):
-            read("bad")
+            read(self.config)
 
     def test_another_schema_is_refused(self):
         with self.assertRaisesRegex(ReadingError, "schema: expected 2, but got 1"):
-            read("any")
+            read(self.config)
+
+    def test_another_library_is_refused(self):
+        with mock.patch.dict(os.environ, {"SEXTANT_CONFIG_LIBRARY": "libc.so.6"}):
+            with self.assertRaisesRegex(ReadingError, "libc.so.6: expected the library sextant_c"):
+                read(self.config)
 
 
 if __name__ == "__main__":

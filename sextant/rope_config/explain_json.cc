@@ -1,10 +1,11 @@
-// sextant explain --json: the explanation as JSON, schema 2, described in docs/explain.md.
+#include "sextant/rope_config/explain_json.h"
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/cli/explain/subject.h"
+#include "sextant/rope_config/explain.h"
 
-namespace sextant::cli {
+namespace sextant {
 namespace {
 
 using nlohmann::json;
@@ -25,8 +26,7 @@ json pairs_of(const Explained& n) {
   return pairs;
 }
 
-json to_json(const Subject& subject) {
-  const auto& [setting, n] = subject;
+json to_json(const RopeConfig& setting, const Explained& n) {
   const std::string law = query_law_of(setting);
   const bool rotates = setting.rotates;
   const json channels =
@@ -69,11 +69,12 @@ json to_json(const Subject& subject) {
 
 }  // namespace
 
-std::string json_text(const std::vector<Subject>& subjects, const std::string& dialect) {
+std::string explain_json(const ReadRopeConfig& read, int64_t length) {
   json all = json::array();
-  for (const Subject& subject : subjects) all.push_back(to_json(subject));
-  return json({{"schema", 2}, {"dialect", dialect}, {"settings", all}})
+  for (const RopeConfig& setting : read.settings)
+    all.push_back(to_json(setting, explain(setting, length)));
+  return json({{"schema", 2}, {"dialect", read.dialect}, {"settings", all}})
       .dump(1, ' ', false, json::error_handler_t::replace);
 }
 
-}  // namespace sextant::cli
+}  // namespace sextant
