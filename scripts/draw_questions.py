@@ -45,6 +45,10 @@ CHARTS = {
     "variants": ("Clocks and Sandwich's lambda", "variants",
                  ("none", "sinusoidal", "clock", "alien-clock", "sandwich", "sandwich:ratio=4",
                   "sandwich:strength=0.5:first_index=0")),
+    "vectors": ("Lost channels, and the recurrences", "vectors",
+                ("none", "sinusoidal", "sinusoidal:drop_channels=1", "sinusoidal:drop_channels=4",
+                 "binary:bits=7", "binary:bits=7:drop_channels=1", "binary:bits=7:drop_channels=4",
+                 "recursive", "recursive:over=input")),
 }
 # Shorter names in charts.
 SHORT = {"rope:weights=rope:tune=40": "rope:tune=40",
@@ -144,14 +148,20 @@ def table(head, rows):
                      for cells in (head, ["---"] * len(head), *rows)) + "\n"
 
 
+def lengths_of(survey):
+    """The training length and the longest, as in "128, 1024"."""
+    settings = survey["settings"]
+    return f"{settings['training']['length']}, {max(settings['test']['lengths'])}"
+
+
 def claims_table(surveys, question):
-    """The claims of a question in all surveys that have some; with lengths if several have."""
+    """The claims of a question in all surveys that have some; with lengths if they differ. Arms of
+    two surveys with the same plan have the same results, and one row."""
     rows = []
     named = [each for each in surveys.values()
              if any(claim["question"] == question for claim in each["claims"])]
+    differ = len({lengths_of(each) for each in named}) > 1
     for survey in sorted(named, key=lambda each: each["settings"]["training"]["length"]):
-        settings = survey["settings"]
-        lengths = f"{settings['training']['length']}, {max(settings['test']['lengths'])}"
         for each in survey["claims"]:
             if each["question"] != question:
                 continue
@@ -160,11 +170,13 @@ def claims_table(surveys, question):
             value = shown([each["mean"], each["half"]], decimals,
                           sign=len(each["arms"]) == 2)
             arms = " minus ".join(f"`{arm}`" for arm in each["arms"])
-            rows.append((each["claim"], *([lengths] if len(named) > 1 else []),
-                         f"**{each['outcome']}**", value, arms,
-                         f"{each['side']} {each['bound']:g}", each["source"]))
-    head = ("claim", *(["L, longest"] if len(named) > 1 else []), "here", "measured", "arms",
-            "claimed", "source")
+            row = (each["claim"], *([lengths_of(survey)] if differ else []),
+                   f"**{each['outcome']}**", value, arms, f"{each['side']} {each['bound']:g}",
+                   each["source"])
+            if row not in rows:
+                rows.append(row)
+    head = ("claim", *(["L, longest"] if differ else []), "here", "measured", "arms", "claimed",
+            "source")
     return table(head, rows)
 
 

@@ -38,6 +38,13 @@ class DrawQuestionsTest(unittest.TestCase):
         self.assertIn("| 64, 512 |", rows[2])
         self.assertIn("| 512, 4096 |", rows[3])
 
+    def test_arms_of_two_surveys_with_the_same_plan_have_one_row(self):
+        text = draw_questions.claims_table({"a": survey(64, [("x", ["rope"])]),
+                                            "b": survey(64, [("x", ["rope"]), ("y", ["rope"])])},
+                                           QUESTION)
+        self.assertEqual([row.split(" | ")[0] for row in text.splitlines()[2:]], ["| x", "| y"])
+        self.assertNotIn("L, longest", text)
+
     def test_a_block_of_an_unknown_question_or_kind_is_an_error(self):
         surveys = {"a": survey(64, [("x", ["rope"])])}
         self.assertIn("| x |", draw_questions.block("claims:is-alibis-bias-better", surveys))
