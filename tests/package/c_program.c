@@ -215,7 +215,8 @@ static void test_json(const char* config) {
   const size_t bytes = strlen(config);
   char* json = NULL;
   expect(sextant_explain_json(config, bytes, 0, &json) == SEXTANT_OK, "explanation");
-  expect(strstr(json, "\"schema\": 2") && strstr(json, "\"factor\": 4.0"), "its schema and factor");
+  expect(strstr(json, "\"schema\": 2") != NULL, "its schema");
+  expect(strstr(json, "\"factor\": 4.0") != NULL, "its factor");
   sextant_free(json);
   json = NULL;
   expect_error(sextant_explain_json(config, bytes, -1, &json), "length");
@@ -224,7 +225,7 @@ static void test_json(const char* config) {
   expect_error(sextant_convert_json(config, bytes, "gguf", &json), "to: expected hf5");
   expect(json == NULL, "a call that fails writes nothing");
   expect(sextant_convert_json(config, bytes, "llama.cpp", &json) == SEXTANT_OK, "conversion");
-  expect(strstr(json, "--rope-scale 4"), "the flag of llama.cpp");
+  expect(strstr(json, "--rope-scale 4") != NULL, "the flag of llama.cpp");
   sextant_free(json);
   sextant_free(NULL);
 }
