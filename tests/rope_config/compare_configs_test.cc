@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -101,8 +102,23 @@ std::vector<Planted> json_pairs() {
   };
 }
 
+// Divisors of the slower half of the pairs.
+testing::Tensors divisors(float divisor) {
+  std::vector<float> all(64, 1.0F);
+  std::fill(all.begin() + 32, all.end(), divisor);
+  return {{"rope_freqs.weight", all}};
+}
+
 std::vector<Planted> gguf_pairs() {
   const Metadata stretched = scaling("yarn", 4, 8192);
+  const Metadata windows = {{"block_count", uint64_t{26}},
+                            {"attention.sliding_window", uint64_t{512}}};
+  const Metadata mixed =
+      with(windows, {{"attention.sliding_window_pattern",
+                      GgufArray{.numbers = {1, 1, 1, 0, 1, 1, 1, 0}, .count = 8}},
+                     {"block_count", uint64_t{8}}});
+  const Metadata latent = {{"attention.kv_lora_rank", uint64_t{512}},
+                           {"rope.dimension_count", uint64_t{64}}};
   return {
       {"base", read_gguf("qwen2", {}), read_gguf("qwen2", {{"rope.freq_base", 10000.0}}),
        "frequencies", "the base is 1e+06 and 10000"},
@@ -120,6 +136,36 @@ std::vector<Planted> gguf_pairs() {
       {"part", read_gguf("gptneox", {{"rope.dimension_count", uint64_t{32}}}),
        read_gguf("gptneox", {{"rope.dimension_count", uint64_t{64}}}), "rotated channels", ""},
       {"pairs", read_gguf("llama", {}), read_gguf("qwen2", {}), "pairing", "same weights"},
+      {"head size", read_gguf("qwen2", {}),
+       read_gguf("qwen2", {{"attention.key_length", uint64_t{64}}}), "rotated channels", ""},
+      {"linear, dropped", read_gguf("qwen2", scaling("linear", 4)), read_gguf("qwen2", {}),
+       "frequencies", "the stretch is"},
+      {"beta_fast", read_gguf("mistral3", stretched),
+       read_gguf("mistral3", with(stretched, {{"rope.scaling.yarn_beta_fast", 16.0}})),
+       "frequencies", "beta_fast"},
+      {"divisors dropped", read_gguf("llama", {}, divisors(8)), read_gguf("llama", {}),
+       "frequencies", ""},
+      {"other divisors", read_gguf("llama", {}, divisors(8)), read_gguf("llama", {}, divisors(4)),
+       "frequencies", ""},
+      {"softmax scale", read_gguf("granite", {{"attention.scale", 0.0078125}}),
+       read_gguf("granite", {{"attention.scale", 0.015625}}), "softmax scale", "times the first"},
+      {"factor of deepseek", read_gguf("deepseek2", with(latent, stretched)),
+       read_gguf("deepseek2",
+                 with(with(latent, stretched), {{"rope.scaling.yarn_log_multiplier", 0.1}})),
+       "attention factor", "is missing"},
+      {"no rotation", read_gguf("granitehybrid", {}),
+       read_gguf("granitehybrid", {{"rope.scaling.finetuned", false}}), "rotates", ""},
+      {"window", read_gguf("gemma3", windows),
+       read_gguf("gemma3", with(windows, {{"attention.sliding_window", uint64_t{1024}}})), "window",
+       ""},
+      {"depth", read_gguf("gemma3", windows),
+       read_gguf("gemma3", with(windows, {{"block_count", uint64_t{12}}})), "layers", ""},
+      {"base of layers with a window", read_gguf("mimo2", mixed),
+       read_gguf("mimo2", with(mixed, {{"rope.freq_base_swa", 50000.0}})), "frequencies",
+       "the base is"},
+      {"law of queries", read_gguf("mistral3", stretched),
+       read_gguf("mistral3", with(stretched, {{"attention.temperature_scale", 0.1}})), "query law",
+       ""},
   };
 }
 
