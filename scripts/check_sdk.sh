@@ -77,8 +77,6 @@ Highway $(dpkg-query -W -f '${Version}' libhwy-dev)"
 # ---- outside ----
 
 write_page() {
-  local commit
-  commit=$(git -C "$root" rev-parse --short=12 HEAD)
   {
     cat <<EOF
 # The check of the libraries for engines
@@ -106,6 +104,7 @@ case ${1:-} in
   *) fail "unknown argument $1: expected none" ;;
 esac
 mkdir -p "$builds"
+commit=$(git -C "$root" rev-parse --short=12 HEAD) # clean_chroot.sh clones it
 system=$(mktemp -d "${TMPDIR:-/tmp}/sextant-sdk-XXXXXX")
 trap 'rm -rf --one-file-system "$system"' EXIT
 stage sdk "$root/scripts/clean_chroot.sh" --keep "$system" scripts/check_sdk.sh --inside
