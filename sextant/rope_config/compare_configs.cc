@@ -211,7 +211,8 @@ class LayerPair {
 
   std::string cause_of_gain(double gain) const {
     if (near(gain, 1)) return "the gain of " + method_of(own_) + " on queries and keys is missing";
-    return is_gguf(to_) ? engine_fact("llama.cpp.gain") : "attention_factor or mscale";
+    if (is_gguf(to_)) return engine_fact("llama.cpp.gain");
+    return "attention_factor, mscale or factor differs, from which the gain follows";
   }
 
   const ReadRopeConfig& from_;
