@@ -52,7 +52,9 @@ CHARTS = {
 }
 # Shorter names in charts.
 SHORT = {"rope:weights=rope:tune=40": "rope:tune=40",
-         "sandwich:strength=0.5:first_index=0": "sandwich:strength=0.5"}
+         "sandwich:strength=0.5:first_index=0": "sandwich:strength=0.5",
+         **{f"{method}:drop_channels={lost}": f"{method}, {lost} lost"
+            for method in ("sinusoidal", "binary:bits=7") for lost in (1, 4)}}
 BASES = ("base=100", "", "base=1e6")
 
 
