@@ -36,7 +36,7 @@ ONLY_FOR = {
     "ATen": {"torch", "models", "lab/torch"},
     "c10": {"torch", "models", "lab/torch"},
     "hwy": {"base/simd", "attention", "dense"},
-    "nlohmann": {"files", "chart", "rope_config", "torch", "models", "lab", "cli"},
+    "nlohmann": {"files", "chart", "rope_config", "c/config", "torch", "models", "lab", "cli"},
     "CLI": {"cli"},
     "fmt": {"chart", "rope_config", "torch", "models", "lab", "cli"},
     # The headers of a backend, of the laboratory's plug-in and of the bindings are private to them.
