@@ -26,7 +26,10 @@ unlock_builds
 export SEXTANT_COMMAND=$builds/$preset/bin/sextant
 
 # counted NAME WORDS: the number that a log of this pair has before WORDS.
-counted() { sed -n "s/^\(Ran \)\?\([0-9]*\) $2.*/\2/p" "$builds/check-doctor-$1-$transformers.log"; }
+counted() {
+  local log=$builds/check-doctor-$1-$transformers.log
+  sed -n "s/^\(Ran \)\?\([0-9]*\) $2.*/\2/p" "$log"
+}
 
 rows=()
 for pair in "${pairs[@]}"; do
@@ -49,10 +52,10 @@ if [[ -n $page ]]; then
     cat <<END
 # The check of doctor
 
-This page is written by \`./check --doctor\`. In small models of transformers, faults are planted one
-at a time, and \`sextant doctor\` must find each with its cause and its layers
-(\`tests/python/doctor\`); the default configurations of transformers' folders must have no findings.
-Faults of files are in \`tests/rope_config/compare_configs_test.cc\`.
+This page is written by \`./check --doctor\`. In small models of transformers, faults are planted
+one at a time, and \`sextant doctor\` must find each with its cause and its layers
+(\`tests/python/doctor\`); the default configurations of transformers' folders must have no
+findings. Faults of files are in \`tests/rope_config/compare_configs_test.cc\`.
 
 | | |
 | --- | --- |
