@@ -163,8 +163,9 @@ struct HostAnyView : AnyView<T> {
   using typename AnyView<T>::Number;
 
   HostAnyView() = default;
-  // NOLINTNEXTLINE(google-explicit-constructor): the host can access a HostView
+  // The host can access a HostView.
   template <class U>
+  // NOLINTNEXTLINE(google-explicit-constructor)
   requires AnyView<T>::template kHolds<U> HostAnyView(const HostView<U>& x) : AnyView<T>(x) {}
   explicit HostAnyView(const AnyView<T>& x) : AnyView<T>(x) {}
 
