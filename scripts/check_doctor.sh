@@ -25,10 +25,12 @@ build sextant_command
 unlock_builds
 export SEXTANT_COMMAND=$builds/$preset/bin/sextant
 
-# counted NAME WORDS: the number that a log of this pair has before WORDS.
-counted() {
-  local log=$builds/check-doctor-$1-$transformers.log
-  sed -n "s/^\(Ran \)\?\([0-9]*\) $2.*/\2/p" "$log"
+sound_folders() {
+  sed -n 's/^\([0-9]*\) sound: .*/\1/p' "$builds/check-doctor-folders-$transformers.log"
+}
+# Prints the number of planted faults and of their kinds.
+faults() {
+  "$1" -c 'from test_faults import CASES as c; print(len(c), "of", len({x[0] for x in c}), "kinds")'
 }
 
 rows=()
@@ -44,8 +46,8 @@ for pair in "${pairs[@]}"; do
   done
   result=passed
   ((${#failed[@]} == before)) || result=FAILED
-  rows+=("| torch $torch, transformers $transformers | $result | $(counted faults tests) | \
-$(counted folders sound) |")
+  rows+=("| torch $torch, transformers $transformers | $result | $(faults "$python") | \
+$(sound_folders) |")
 done
 if [[ -n $page ]]; then
   {
@@ -62,7 +64,7 @@ findings. Faults of files are in \`tests/rope_config/compare_configs_test.cc\`.
 | date | $(date -u +%F) |
 | Sextant | $("$SEXTANT_COMMAND" --version | sed -n '1s/^sextant //p') |
 
-| environment | result | tests with a fault | folders that are sound |
+| environment | result | planted faults | folders that are sound |
 | --- | --- | --- | --- |
 END
     printf '%s\n' "${rows[@]}"

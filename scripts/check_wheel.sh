@@ -8,9 +8,10 @@
 #   scripts/check_wheel.sh WHEEL          tests this wheel, also with --torch
 #
 # Beside each torch of PyPI (scripts/torch_env.sh): import, one training step, and the golden cases
-# of the wheel by `python -m sextant.conformance`. Without torch: the command `sextant` and the
-# sentences of ImportError. Beside Debian's torch, if python3-torch is installed: the refusal. The
-# first call downloads each torch, more than 500 MB, and compiles a library for it.
+# of the wheel by `python -m sextant.conformance`; beside the newest and transformers also the
+# recipe of docs/doctor.md. Without torch: the command `sextant` and the sentences of ImportError.
+# Beside Debian's torch, if python3-torch is installed: the refusal. The first call downloads each
+# torch, more than 500 MB, and compiles a library for it.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
@@ -91,6 +92,17 @@ beside_debian() { # PYTHON, whose packages Debian's python3 uses
   done
 }
 
+# The recipe of docs/doctor.md, with the command of an environment that is not activated.
+recipe() { # PYTHON, which has transformers
+  local program=${1%/*}/sextant folder=$work/recipe status=0
+  mkdir -p "$folder"
+  cp "$root/examples/yarn.json" "$folder/config.json"
+  "$program" doctor "$folder" || return 1
+  "$program" doctor "$folder/config.json" "$folder/config.json" || return 1
+  "$program" doctor "$folder/config.json" "$root/examples/yarn-without-length.json" || status=$?
+  ((status == 1))
+}
+
 rows=()
 # tried NAME WORDS COMMAND...: a stage that becomes a row of the page. WORDS: a command that prints
 # the cell about its log.
@@ -111,6 +123,7 @@ conformance_of() { # the training step, and the sums of the golden cases
 commands_of() {
   echo "explain, convert, plot, claims, libsextant_config; survey is refused: it needs libtorch"
 }
+recipe_of() { echo "a model of transformers is sound, two unlike files are found"; }
 refusals_of() { echo "$(grep -c '^ImportError' "$1") refusals in words, no crash"; }
 
 python=$(bare alone)
@@ -124,6 +137,10 @@ for version in "${versions[@]}"; do
   tried "torch-$version" conformance_of beside_torch "$(bare "${version%.*}" "$torch_python")" \
     "${version%.*}"
 done
+
+newest=${versions[-1]} transformers=5.24.0
+torch_python=$("$root/scripts/torch_env.sh" "$newest" "transformers==$transformers" | tail -n 1)
+tried "doctor-transformers-$transformers" recipe_of recipe "$(bare doctor "$torch_python")"
 
 program=$work/beside-alone/bin/sextant
 {

@@ -11,6 +11,8 @@ _PLACES = (_PACKAGE / "bin" / "sextant",
 
 def main():
     """Replaces this process by the program, which needs neither torch nor Python."""
+    # `sextant doctor` starts Python for models of transformers: the one that has this package.
+    os.environ.setdefault("SEXTANT_PYTHON", sys.executable)
     try:
         from sextant._owner import refuse_clash  # pylint: disable=import-outside-toplevel
 

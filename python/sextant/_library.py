@@ -18,7 +18,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 _PACKAGE = Path(__file__).resolve().parent
 _TREE = _PACKAGE.parent.parent  # of the sources, if the package is used there
-_FROM_SOURCE = "pip install --no-binary sextant-attention sextant-attention"
+_FROM_SOURCE = "pip install . in a clone, or pip install FILE with the sdist of a release"
 
 _state = {}  # "path": the library that was loaded
 
@@ -142,5 +142,5 @@ def _load(torch, path):
         raise ImportError(
             f"sextant: {path} does not fit torch {torch.__version__} "
             f"({error.__cause__ or error}). Build it again: "
-            f"pip install . in a clone, or {_FROM_SOURCE}"
+            f"{_FROM_SOURCE}"
         ) from error

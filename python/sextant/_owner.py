@@ -30,7 +30,7 @@ def refuse_clash(package=Path(__file__).resolve().parent):
             raise ImportError(
                 f"sextant: {package} is the folder of two distributions, {DISTRIBUTION} and "
                 f"{other}, and {entry.name} is of the latter. Use one environment for each, or: "
-                f"pip uninstall {other}; pip install --force-reinstall --no-deps {DISTRIBUTION}"
+                f"pip uninstall {other}, and install the wheel of {DISTRIBUTION} again"
             )
 
 

@@ -42,9 +42,14 @@ def doctor(model: Any) -> Report:
     Returns a Report. A model that cannot be judged is no exception: the report's verdict says so.
     Raises TypeError if `model` is no model of transformers.
     """
-    if not (hasattr(model, "config") and hasattr(model, "named_modules")):
-        raise TypeError("doctor: model: expected a model of transformers, but got "
-                        f"{type(model).__name__}")
+    try:
+        from transformers import PreTrainedModel
+    except ModuleNotFoundError as error:
+        raise TypeError("doctor: model: expected a model of transformers, but this Python has no "
+                        f"{error.name}") from error
+    if not isinstance(model, PreTrainedModel):
+        raise TypeError("doctor: model: expected a PreTrainedModel of transformers, not wrapped, "
+                        f"but got {type(model).__name__}")
     from .live import examine_model
     return examine_model(model)
 

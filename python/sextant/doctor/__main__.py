@@ -4,6 +4,7 @@ model cannot be judged or the command line is wrong."""
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -37,12 +38,29 @@ def _options() -> argparse.ArgumentParser:
     return options
 
 
+def _is_gguf(path: pathlib.Path) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"GGUF" or path.suffix.lower() == ".gguf"
+    except OSError:
+        return path.suffix.lower() == ".gguf"
+
+
 def _is_of_the_command(subjects: list[str]) -> bool:
-    """Whether no Python is needed: a GGUF file, or two files."""
-    return len(subjects) == 2 or subjects[0].endswith(".gguf")
+    """Whether no Python is needed: a GGUF file, a folder with one and no config.json, or two
+    files."""
+    path = pathlib.Path(subjects[0])
+    if path.is_dir() and not (path / "config.json").exists():
+        return len(subjects) == 2 or any(path.glob("*.gguf"))
+    return len(subjects) == 2 or (not path.is_dir() and _is_gguf(path))
 
 
 def _run_command(given: argparse.Namespace) -> int:
+    for option, value in (("--weights", given.weights),
+                          ("--trust-remote-code", given.trust_remote_code)):
+        if value:
+            raise ReadingError(f"{option}: expected the folder of a model of transformers, but got "
+                               f"{' and '.join(given.subjects)}, which no code is run for")
     line = [command(), "doctor", *given.subjects]
     line += ["--json"] if given.json else []
     line += ["--html", given.html] if given.html else []
@@ -59,11 +77,12 @@ def _examine(given: argparse.Namespace) -> Report:
     name = given.subjects[0]
     try:
         folder = resolve(name)
-        try:
-            from . import live
-        except ModuleNotFoundError as error:
-            raise SubjectError(f"expected torch and transformers, but this Python "
-                               f"({sys.executable}) has no {error.name}") from error
+        for package in ("numpy", "torch", "transformers"):
+            if importlib.util.find_spec(package) is None:
+                raise SubjectError(f"expected torch and transformers, but this Python "
+                                   f"({sys.executable}) has no {package}; SEXTANT_PYTHON names "
+                                   "another")
+        from . import live
         return live.examine_folder(folder, given.weights, given.trust_remote_code)
     except (SubjectError, ReadingError) as error:
         return Report(name, "config.json", unjudged=[Unjudged((), "model", str(error))])
@@ -75,16 +94,23 @@ def main(arguments: list[str] | None = None) -> int:
     given = options.parse_args(arguments)
     if len(given.subjects) > 2:
         options.error(f"expected one or two of MODEL, but got {len(given.subjects)}")
-    if _is_of_the_command(given.subjects):
-        try:
+    try:
+        if given.html and not pathlib.Path(given.html).absolute().parent.is_dir():
+            raise ReadingError(f"--html: expected a file in a folder that exists, but got "
+                               f"{given.html}")
+        if _is_of_the_command(given.subjects):
             return _run_command(given)
-        except ReadingError as error:
-            print(f"sextant doctor: {error}", file=sys.stderr)
-            return EXIT_STATUS[UNJUDGED]
-    _quiet()
-    report = _examine(given)
-    if given.html:
-        pathlib.Path(given.html).write_text(page_of(report), encoding="utf-8")
+        _quiet()
+        report = _examine(given)
+        if given.html:
+            pathlib.Path(given.html).write_text(page_of(report), encoding="utf-8")
+    except (ReadingError, OSError) as error:
+        print(f"sextant doctor: {error}", file=sys.stderr)
+        return EXIT_STATUS[UNJUDGED]
+    except Exception as error:  # pylint: disable=broad-except
+        print(f"sextant doctor: a defect of doctor: {type(error).__name__}: {error}",
+              file=sys.stderr)
+        return EXIT_STATUS[UNJUDGED]
     if given.json:
         print(json.dumps(report.to_json(), indent=1))
     else:

@@ -196,21 +196,36 @@ def _float32_parameters(model: Any) -> Iterator[None]:
             module._parameters[name] = parameter
 
 
+# The run in progress. The interfaces keep the functions that are registered, which therefore hold
+# no model.
+_running: list[Watch] = []
+
+
+def _attend(*arguments: Any, **named: Any) -> tuple[Any, None]:
+    return _running[-1].attention(*arguments, **named)
+
+
+def _mask(*arguments: Any, **named: Any) -> Any:
+    return _running[-1].masks(*arguments, **named)
+
+
 @contextlib.contextmanager
 def _attention_of(model: Any, watch: Watch) -> Iterator[None]:
     """All configurations of the model select doctor's attention."""
     from transformers import AttentionInterface, AttentionMaskInterface
-    AttentionInterface.register(NAME, watch.attention)
-    AttentionMaskInterface.register(NAME, watch.masks)
+    AttentionInterface.register(NAME, _attend)
+    AttentionMaskInterface.register(NAME, _mask)
     configs = {id(m.config): m.config for m in model.modules()
                if hasattr(getattr(m, "config", None), "_attn_implementation_internal")}
     configs.setdefault(id(model.config), model.config)
     before = [(c, c._attn_implementation_internal) for c in configs.values()]
+    _running.append(watch)
     try:
         for config in configs.values():
             config._attn_implementation_internal = NAME
         yield
     finally:
+        _running.pop()
         for config, name in before:
             config._attn_implementation_internal = name
 

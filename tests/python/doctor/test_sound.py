@@ -1,6 +1,7 @@
 """Sound models have no findings, and doctor leaves them as they were."""
 
 import unittest
+import weakref
 
 import tiny_models
 import torch
@@ -30,6 +31,17 @@ class Sound(unittest.TestCase):
         report = sextant.doctor.doctor(model)
         self.assertEqual((report.findings, report.unjudged), ([], []))
 
+    def test_the_model_can_be_freed(self):
+        model = tiny_models.build("llama")
+        kept = weakref.ref(model.layers[0].self_attn.q_proj.weight)
+        sextant.doctor.doctor(model)
+        del model
+        self.assertIsNone(kept())
+
+    def test_only_models_of_transformers_are_accepted(self):
+        with self.assertRaisesRegex(TypeError, "expected a PreTrainedModel .* but got Linear"):
+            sextant.doctor.doctor(torch.nn.Linear(2, 2))
+
     def test_the_model_is_left_as_it_was(self):
         model = tiny_models.build("llama-3").bfloat16()
         model.train()
@@ -52,7 +64,7 @@ class Sound(unittest.TestCase):
 
     def test_the_package_can_be_called(self):
         self.assertEqual(sextant.doctor(tiny_models.build("llama")).verdict, "sound")
-        with self.assertRaisesRegex(TypeError, "expected a model of transformers, but got int"):
+        with self.assertRaisesRegex(TypeError, "expected a PreTrainedModel of .*, but got int"):
             sextant.doctor(3)
 
 

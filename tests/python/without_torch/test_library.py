@@ -36,7 +36,7 @@ class Library(unittest.TestCase):
             error = box.error(LOAD)
             self.assertIn("for torch 2.16.0", error)
             self.assertIn("2.8, 2.11, 2.15 only", error)
-            self.assertIn("pip install --no-binary", error)
+            self.assertIn("pip install . in a clone", error)
 
     def test_no_library_at_all(self):
         with Sandbox() as box:

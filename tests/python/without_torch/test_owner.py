@@ -20,7 +20,7 @@ class Owner(unittest.TestCase):
             box.distribution("sextant", ["sextant/__init__.py", "sextant/cli.py"])
             error = box.error("import sextant")
             self.assertIn("two distributions, sextant-attention and sextant, and cli.py", error)
-            self.assertIn("pip uninstall sextant;", error)
+            self.assertIn("pip uninstall sextant,", error)
             # The console script finds it even if the other distribution was installed last.
             box.write("sextant/__init__.py", "")
             self.assertIn("two distributions",
