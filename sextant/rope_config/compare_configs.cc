@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "sextant/rope_config/doubts.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/families/llama_cpp.h"
@@ -295,18 +296,11 @@ ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& 
 }
 
 ConfigComparison check_config(const ReadRopeConfig& read) {
-  // Parts of explain's warnings about a file's keys that do not have the effect that they say.
-  // Other warnings are about engines that treat a sound file differently.
-  constexpr std::string_view kUnread[] = {" is in the file, but ", " in the file, but llama.cpp",
-                                          " are both in the file", "the stretch reaches only",
-                                          "is not read for",       "has no effect",
-                                          "not read, as "};
   ConfigComparison result;
   for (const RopeConfig& group : read.settings) {
+    const std::vector<std::string> doubts = doubts_of(group);
     for (const std::string& warning : group.scaling.warnings) {
-      const bool unread = std::ranges::any_of(
-          kUnread, [&](std::string_view part) { return warning.find(part) != std::string::npos; });
-      if (unread) {
+      if (std::ranges::find(doubts, warning) != doubts.end()) {
         result.findings.push_back(
             {group.layer_numbers, "configuration", "an effect of each value", warning, "", true});
       } else if (std::ranges::find(result.notes, warning) == result.notes.end()) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sextant/rope_config/doubts.h"
 #include "sextant/rope_config/explain.h"
 
 namespace sextant {
@@ -64,7 +65,8 @@ json to_json(const RopeConfig& setting, const Explained& n) {
           {"float32_error", n.float32_error},
           {"new_angles_from", or_null(n.first_leaving)},
           {"pairs", pairs_of(n)},
-          {"warnings", setting.scaling.warnings}};
+          {"warnings", setting.scaling.warnings},
+          {"doubts", doubts_of(setting)}};
 }
 
 }  // namespace

@@ -5,9 +5,6 @@ from __future__ import annotations
 from .reading import Group, Reading
 from .report import WARNING, Finding
 
-# Parts of explain's warnings about values without the effect that they promise. Other warnings are
-# about engines that treat a sound configuration differently.
-DOUBTFUL = ("the stretch reaches only", "has no effect", "not read, as ")
 # Stretches that reach factor times the original length. Llama 3's are trained further.
 BY_FACTOR = ("yarn",)
 
@@ -23,7 +20,7 @@ def _reach(group: Group) -> int | None:
 def doubts(reading: Reading, longest: int | None) -> list[Finding]:
     """The warnings of a reading. longest: max_position_embeddings, or None."""
     found = [Finding((), "configuration", "an effect of each value", warning, "", WARNING)
-             for warning in reading.warnings if any(part in warning for part in DOUBTFUL)]
+             for warning in reading.doubts]
     for group in reading.groups:
         reach = _reach(group)
         if reach and longest and longest > 1.01 * reach:

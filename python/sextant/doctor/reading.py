@@ -87,14 +87,17 @@ class Reading:
     dialect: str
     groups: tuple[Group, ...]
     warnings: tuple[str, ...]
+    doubts: tuple[str, ...]  # warnings about values without the effect that they promise
 
     @staticmethod
     def of(answer: dict[str, Any]) -> Reading:
         if answer.get("schema") != 2:
             raise ReadingError(f"explain: schema: expected 2, but got {answer.get('schema')}")
         entries = answer["settings"]
-        warnings = dict.fromkeys(w for entry in entries for w in entry["warnings"])
-        return Reading(answer["dialect"], tuple(Group.of(e) for e in entries), tuple(warnings))
+        warnings, doubts = (dict.fromkeys(w for entry in entries for w in entry[key])
+                            for key in ("warnings", "doubts"))
+        return Reading(answer["dialect"], tuple(Group.of(e) for e in entries), tuple(warnings),
+                       tuple(doubts))
 
     def group_of(self, layer: int | None, kind: str | None) -> Group | None:
         """The group of a layer. kind: its name in ``layer_types``, if the configuration has it."""
