@@ -35,6 +35,7 @@ set(sextant_core_headers
   sextant/position/stretch/stretch.h
   sextant/position/stretch/yarn.h
   sextant/attention/attend.h
+  sextant/attention/dropout.h
   sextant/attention/layouts.h
   sextant/attention/plan.h
   sextant/attention/score.h

@@ -278,8 +278,21 @@ def kernels(documents):
     return table(head, lines), {}
 
 
+def dropout(documents):
+    document, rows = newest(select(documents, "dropout", peer_version="plain"))
+    cells = {(row["name"], row["shape"].split(",")[0], number(row, "D")): row["ratio"]
+             for row in rows}
+    names = {"dropout": "dropout of a tenth", "softcap": "softcap"}
+    columns = [(which, size) for which in ("forward", "with backward") for size in (64, 128)]
+    lines = [[label, *(f"{cells[name, which, size]:.2f}" for which, size in columns)]
+             for name, label in names.items()]
+    return (table(["", *(f"{which}, D = {size}" for which, size in columns)], lines) + "\n" +
+            paragraph("N = 2048, 8 heads, float32, every key visible, times plain attention.",
+                      source(document))), {}
+
+
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
-          "memory": memory, "kernels": kernels}
+          "memory": memory, "kernels": kernels, "dropout": dropout}
 
 
 def filled(page, documents, figures):

@@ -22,6 +22,8 @@ using Forward = Workload::Forward;
 constexpr int64_t kShawClip = 16;      // the best value of the paper
 constexpr int64_t kDebertaClip = 256;  // the value of released models
 constexpr int64_t kBlockQueries = 256;
+constexpr double kDropout = 0.1;  // the value of BERT, T5 and Transformer-XL
+constexpr double kSoftcap = 50;   // the value of Gemma 2
 
 KeyRange causal_keys(int64_t position) { return {0, position + 1}; }
 
@@ -61,6 +63,44 @@ WorkloadPtr window(const Sizes& sizes) {
   return plain("window", sizes, sizes.length, [width](int64_t i) {
     return KeyRange{i - width + 1, i + 1};
   });
+}
+
+// Dropout of weights. The eager side multiplies by factors that are drawn before the timing, as
+// ours must have the same; modules draw them in each call.
+WorkloadPtr dropout(const Sizes& sizes) {
+  WorkloadPtr made = plain("dropout", sizes, sizes.length, all_keys(sizes));
+  Workload& w = *made;
+  w.score.dropout = {.probability = kDropout, .seed = 1};
+  w.ggml = nullptr;
+  w.eager = [&w, sizes]() -> Forward {
+    const int64_t n = sizes.length;
+    const at::Tensor factors = at::zeros({sizes.batch, sizes.heads, n, n});
+    float* to = factors.data_ptr<float>();
+    for (int64_t at = 0; at < factors.numel(); ++at)
+      if (keeps(w.score.dropout, at / (sizes.heads * n * n), at / (n * n) % sizes.heads, at / n % n,
+                at % n))
+        to[at] = 1 / (1 - static_cast<float>(kDropout));
+    return [&w, factors] {
+      const at::Tensor scores = at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale;
+      return at::matmul(at::softmax(scores, -1) * factors, w.v);
+    };
+  };
+  return made;
+}
+
+// Scores that tanh limits.
+WorkloadPtr softcap(const Sizes& sizes) {
+  WorkloadPtr made = plain("softcap", sizes, sizes.length, all_keys(sizes));
+  Workload& w = *made;
+  w.score.softcap = kSoftcap;
+  w.ggml = nullptr;
+  w.eager = [&w]() -> Forward {
+    return [&w] {
+      const at::Tensor scores = at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale;
+      return weighted(at::tanh(scores / kSoftcap) * kSoftcap, {}, w.v);
+    };
+  };
+  return made;
 }
 
 // A fixed bias per head and distance.
@@ -307,6 +347,8 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"causal", "no positions, causal", causal},
       {"full", "no positions, every key", full},
+      {"dropout", "the same, with dropout of a tenth of the weights", dropout, "full"},
+      {"softcap", "no positions, every key, with scores limited by tanh", softcap, "full"},
       {"window", "the nearest keys (--window), causal", window},
       {"alibi", "a number per head and distance, fixed, causal", alibi, "causal"},
       {"t5", "a trained number per head and bucket, causal", t5, "causal"},

@@ -53,6 +53,8 @@ def attention(
     train_length=None,
     cache=None,
     sequences=None,
+    softcap=None,
+    dropout_p=0.0,
     **options,
 ):
     """Computes attention and returns [batch, heads, queries, value_dim]. It is differentiable and
@@ -96,6 +98,19 @@ def attention(
     lists the sequence ids of the batch, in order. train_length then has no default, so methods
     that depend on it need the argument.
 
+    softcap (above 0) limits scores: x becomes softcap tanh(x / softcap), where x is the scaled
+    product of q and k with the terms that the encoding adds to it (vectors by distance, factors).
+    Biases by distance or key are added after it and masks apply after it, as in Gemma 2 and
+    flash-attention.
+
+    dropout_p, from 0 to below 1, is the probability with which each attention weight is set to 0;
+    the others are divided by 1 - dropout_p. It applies whenever it is above 0, as in
+    ``scaled_dot_product_attention``: pass ``dropout_p=p if self.training else 0.0``. The weights
+    multiply values and an encoding's vectors by distance alike. A seed is drawn from torch's
+    default generator, and the pattern follows from it and from batch entry, head, query row and key
+    row alone (Philox4x32-10), so it is the same for any number of threads, and
+    ``torch.utils.checkpoint`` repeats it. With a cache, dropout is an error.
+
     Raises RuntimeError, which names the argument that does not fit.
     """
     for name, tensor in (("q", q), ("k", k), ("v", v)):
@@ -134,7 +149,28 @@ def attention(
         key_positions=key_positions,
         cache=cache,
         sequences=sequences,
+        softcap=softcap,
+        dropout_p=dropout_p,
     )
+
+
+def drawn_seed(dropout_p):
+    """Draws the seed of a call's dropout from torch's default generator; None without dropout.
+
+    It is a tensor and not an int, so that a tracer records the draw, and each run of the compiled
+    graph draws anew; torch.utils.checkpoint restores the generator's state, and so repeats it."""
+    if dropout_p == 0:
+        return None
+    return torch.randint(0, 2**63 - 1, (1,), dtype=torch.int64, device="cpu")
+
+
+def checked_softcap(softcap):
+    """Brings softcap to the operators' form, in which 0 is none."""
+    if softcap is None:
+        return 0.0
+    if not softcap > 0 or softcap == float("inf"):
+        raise RuntimeError(f"softcap: expected a finite number above 0, or None, but got {softcap}")
+    return float(softcap)
 
 
 def attend(
@@ -159,9 +195,14 @@ def attend(
     key_positions=None,
     cache=None,
     sequences=None,
+    softcap=None,
+    dropout_p=0.0,
 ):
     """Does the work of ``attention``, with the method in the form of the operators: shape, a list
     [layers, heads, key_heads, head_dim, width, train_length], and options as JSON."""
+    if not 0 <= dropout_p < 1:
+        raise RuntimeError(f"dropout_p: expected at least 0 and below 1, but got {dropout_p}")
+    softcap = checked_softcap(softcap)
     if cache is not None:
         refuse_beside_cache(
             causal=(causal, True),
@@ -174,6 +215,7 @@ def attend(
             key_segments=(key_segments, None),
             query_positions=(query_positions, None),
             key_positions=(key_positions, None),
+            dropout_p=(dropout_p, 0.0),
         )
         return cache.attend(
             q,
@@ -185,6 +227,7 @@ def attend(
             parameters=list(parameters),
             layer=layer,
             sequences=sequences,
+            softcap=softcap,
         )
     if first_query is None:
         first_query = 0 if packed_queries else first_key + k.size(2) - q.size(2)
@@ -207,4 +250,7 @@ def attend(
         key_segments=key_segments,
         query_rotary_positions=rotary_positions(query_positions),
         key_rotary_positions=rotary_positions(key_positions),
+        softcap=softcap,
+        dropout_p=dropout_p,
+        dropout_seed=drawn_seed(dropout_p),
     )

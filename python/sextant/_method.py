@@ -118,7 +118,10 @@ class Method(torch.nn.Module):
     def forward(self, q, k, v, **place):
         """Computes the attention of one layer and returns [batch, heads, queries, value_dim]. k is
         the result of ``keys``. **place: layer, the arguments of ``sextant.attention`` from causal
-        to key_positions, cache and sequences."""
+        to key_positions, cache, sequences, softcap and dropout_p.
+
+        Dropout depends on dropout_p alone and not on ``training``: pass ``dropout_p=p if
+        self.training else 0.0``, as to ``scaled_dot_product_attention``."""
         return attend(self.name, self.shape, self.options, self.tensors(), q, k, v, **place)
 
     def extra_repr(self):

@@ -96,6 +96,9 @@ class FrameScore {
     score_.sweeps = sweeps_;
     score_.query_bias = extent_.of_queries(s.query_bias);
     if (s.key_bias) score_.key_bias = part(s.key_bias, batch, batches, first_key_, keys_of(s));
+    score_.dropout.first_batch += batch;
+    score_.dropout.first_query += frame.query_row;
+    score_.dropout.first_key += first_key_;
     key_ranges_.resize(s.sweeps.size());
     for (size_t w = 0; w < s.sweeps.size(); ++w) bind_sweep(s.sweeps[w], n, w);
   }

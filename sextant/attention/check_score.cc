@@ -136,6 +136,11 @@ void check_qkv(const Operands<T>& o, const Plan& plan) {
   if (o.k.heads == 0 ? o.q.heads != 0 : o.q.heads % o.k.heads != 0)
     refuse_field("q.heads", "a multiple of the " + text(o.k.heads) + " key heads", text(o.q.heads));
   if (!std::isfinite(o.scale)) refuse_field("scale", "a finite number", std::to_string(o.scale));
+  if (!std::isfinite(o.softcap) || o.softcap < 0)
+    refuse_field("softcap", "a finite number above 0, or 0 for none", std::to_string(o.softcap));
+  const double p = o.dropout.probability;
+  if (!(p >= 0 && p < 1))
+    refuse_field("dropout.probability", "at least 0 and below 1", std::to_string(p));
 }
 
 template <class T>

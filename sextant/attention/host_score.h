@@ -33,6 +33,8 @@ struct HostScore {
   HostView<const double> key_bias;
   std::span<const T> sink;
   HostView<const uint8_t> mask;
+  double softcap;
+  Dropout dropout;
 
   HostScore(const Operands<T>& o, const Plan& plan)
       : q(o.q),
@@ -52,7 +54,9 @@ struct HostScore {
         query_bias(o.query_bias),
         key_bias(o.key_bias),
         sink(o.sink),
-        mask(o.mask) {}
+        mask(o.mask),
+        softcap(o.softcap),
+        dropout(o.dropout) {}
 };
 
 template <class T>

@@ -3,8 +3,13 @@
 // past. A, B, C, w and b are members of Operands (below); R is the rotation of a sweep (plan.h).
 //
 //   p = <R q, R k> + q.A[d] + k.B[d]          (or |p + i p'| with q_imag)
-//   s = scale w[d] p + b[d] + beta_i[d] + c_j
-//   o = sum_j e^s (v + C[d]) / (e^sink + sum_j e^s)
+//   s = tau(scale w[d] p) + b[d] + beta_i[d] + c_j
+//   o = sum_j e^s m_ij (v + C[d]) / (e^sink + sum_j e^s)
+//
+// tau(x) = x, or softcap tanh(x / softcap) if there is a softcap: Gemma 2 (2024) limits q k^T so,
+// and transformers, flash-attention and ggml add masks and ALiBi's biases after it, as here b, beta
+// and c (modeling_gemma2.py: eager_attention_forward; flash_fwd_kernel.h: apply_softcap before
+// apply_mask, which adds the slopes). m_ij = 1, or the factor of dropout (dropout.h).
 //
 // A method chooses operands and a plan; no kernel knows any method. Two operands alone have a size
 // of queries x keys: `mask`, for permutation language models and irregular padding, and
@@ -19,6 +24,7 @@
 #include <cstdint>
 #include <span>
 
+#include "sextant/attention/dropout.h"
 #include "sextant/attention/plan.h"
 #include "sextant/base/view.h"
 
@@ -45,6 +51,8 @@ struct Operands {
   View<const double> key_bias = {};
   std::span<const T> sink = {};  // one more score per query head, in the denominator only; or empty
   View<const uint8_t> mask = {};  // [batch, heads, queries, keys], 0 = hidden; or null
+  double softcap = 0;             // the limit of tau, above 0; 0: none
+  Dropout dropout = {};
 };
 
 // Operands and plan in one value, for callers that use a plan once.
@@ -56,7 +64,8 @@ struct Score : Operands<T>, Plan {};
 template <class T>
 struct Attended {
   AnyView<T> out;  // [batch, query heads, queries, Dv]
-  View<T> lse;     // [batch, query heads, queries, 1]: log of the sum of exp(s_ij), sink included
+  // [batch, query heads, queries, 1]: log of the sum of exp(s_ij), sink included, dropout ignored
+  View<T> lse;
 };
 
 // Gradients, each of the shape of its operand; a null view is not computed. The backward pass

@@ -16,15 +16,28 @@ namespace sextant {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 
-constexpr PhiloxBlock philox4x32(PhiloxBlock x, std::array<uint32_t, 2> key) {
+using PhiloxKey = std::array<uint32_t, 2>;
+
+inline constexpr int kPhiloxRounds = 10;
+inline constexpr uint32_t kPhiloxFactors[2] = {0xD2511F53, 0xCD9E8D57};  // of words 0 and 2
+
+// The key of the next round. The steps are the golden ratio and sqrt(3) - 1, as in the paper.
+constexpr PhiloxKey next_philox_key(PhiloxKey key) {
+  return {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
+}
+
+constexpr PhiloxKey philox_key(uint64_t seed) {
+  return {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+}
+
+constexpr PhiloxBlock philox4x32(PhiloxBlock x, PhiloxKey key) {
   const auto high = [](uint64_t product) { return static_cast<uint32_t>(product >> 32); };
   const auto low = [](uint64_t product) { return static_cast<uint32_t>(product); };
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * x[0];
-    const uint64_t b = uint64_t{0xCD9E8D57} * x[2];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t a = uint64_t{kPhiloxFactors[0]} * x[0];
+    const uint64_t b = uint64_t{kPhiloxFactors[1]} * x[2];
     x = {high(b) ^ x[1] ^ key[0], low(b), high(a) ^ x[3] ^ key[1], low(a)};
-    key[0] += 0x9E3779B9;  // the golden ratio and sqrt(3) - 1, as in the paper
-    key[1] += 0xBB67AE85;
+    key = next_philox_key(key);
   }
   return x;
 }

@@ -37,6 +37,6 @@ void shrink(KvCache& cache, std::span<const SequenceGrowth> sequences, const Lay
 // does, and if the method rotates keys and those of a sequence are stored rotated.
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
-                         int64_t layer, Parameters parameters);
+                         int64_t layer, Parameters parameters, double softcap = 0);
 
 }  // namespace sextant

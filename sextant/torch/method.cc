@@ -86,9 +86,11 @@ TensorOperands applied(const Method& method, TensorOperands operands, const Layo
 
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Layout& layout, int64_t layer,
-                       Parameters parameters) {
-  const TensorOperands operands =
+                       Parameters parameters, const AttendOptions& options) {
+  TensorOperands operands =
       applied(method, plain_operands(q, k, v, layout), layout, layer, parameters);
+  operands.softcap = options.softcap;
+  operands.dropout = options.dropout;
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }
 

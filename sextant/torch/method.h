@@ -144,10 +144,16 @@ at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at:
 TensorOperands applied(const Method& method, TensorOperands operands, const Layout& layout,
                        int64_t layer, Parameters parameters);
 
+// Parts of the score equation that no method has.
+struct AttendOptions {
+  double softcap = 0;  // above 0; 0: none
+  DropoutOperand dropout = {};
+};
+
 // Attention with the method: the result [batch, heads, queries, Dv] of plain_operands() after
 // applied(). k comes from with_key_columns(). Throws Error as applied() does.
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Layout& layout, int64_t layer,
-                       Parameters parameters);
+                       Parameters parameters, const AttendOptions& options = {});
 
 }  // namespace sextant

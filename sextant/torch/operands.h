@@ -25,6 +25,13 @@ struct TableOperand {
   at::Tensor row_at = {};  // int32 [diagonals], diagonal -> row; undefined: row = diagonal
 };
 
+// Dropout of attention weights (sextant/attention/dropout.h).
+struct DropoutOperand {
+  double p = 0;             // in [0, 1); 0: no dropout
+  at::Tensor seed = {};     // int64 [1], if p > 0
+  int64_t first_query = 0;  // added to query rows: the call has a part of the queries
+};
+
 struct SweepOperand {
   at::Tensor key_ranges = {};  // int64 [1 or batch, queries, 2]: key rows [first, last)
   Rotation rotation = {};      // no pairs: q and k are not rotated
@@ -71,6 +78,8 @@ struct TensorOperands {
   at::Tensor key_bias = {};
   at::Tensor sink = {};  // [heads], or undefined
   at::Tensor mask = {};  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
+  double softcap = 0;    // the limit of tau (sextant/attention/score.h), above 0; 0: none
+  DropoutOperand dropout = {};
   // int64 [1 or batch, pages of an entry], or undefined. k and v are then [pages, heads, page rows,
   // columns], and the `key_rows` keys of an entry are in its pages.
   at::Tensor pages = {};

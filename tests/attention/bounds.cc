@@ -17,12 +17,12 @@ constexpr double kUlp = 0x1p-24;
 // Smaller weights may be flushed to zero.
 constexpr double kSmallestWeight = 0x1p-126;
 
-// A query, a key that it sees, and the attention weight p of the two.
+// A query, a key that it sees, the attention weight p of the two, and dropout's factor m.
 struct Pair {
   const Head& head;
   size_t sweep;
   int64_t i, j, diagonal;
-  double p;
+  double p, m;
 };
 
 // Calls f for every pair of every head.
@@ -36,7 +36,7 @@ void each_pair(const Score<double>& score, const Result<double>& exact, F&& f) {
         head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
           const double s = head.score(head.product(n, i, j, diagonal), i, j, diagonal);
           const double p = std::exp(s - exact.lse(b, h, i, 0));
-          f(Pair{head, n, i, j, diagonal, std::max(p, kSmallestWeight)});
+          f(Pair{head, n, i, j, diagonal, std::max(p, kSmallestWeight), head.kept(i, j)});
         });
       });
     }
@@ -49,8 +49,8 @@ double magnitude(const reference::HeadTable<double>& table, int64_t diagonal, in
 
 // w_ij of column c.
 double value_magnitude(const Pair& at, int64_t c) {
-  return std::abs(at.head.s.v(at.head.b, at.head.key_head, at.j, c)) +
-         magnitude(at.head.on_value, at.diagonal, c);
+  return at.m * (std::abs(at.head.s.v(at.head.b, at.head.key_head, at.j, c)) +
+                 magnitude(at.head.on_value, at.diagonal, c));
 }
 
 // |dO_i| . w_ij
@@ -157,7 +157,7 @@ Gradients<double> gradient_bounds(const Score<double>& score, const Result<doubl
   each_pair(score, exact, [&](const Pair& at) {
     const int64_t b = at.head.b, h = at.head.h;
     for (int64_t c = 0; c < d_out.columns; ++c) {
-      const double x = at.p * std::abs(d_out(b, h, at.i, c));
+      const double x = at.p * at.m * std::abs(d_out(b, h, at.i, c));
       g.v(b, at.head.key_head, at.j, c) += x;
       add(g.on_value, at.head.on_value, at, c, x);
     }

@@ -2,11 +2,12 @@
 // tests of backends use these bounds.
 //
 // Each element has its own bound: a multiple of u = 2^-24 times the value it would have if all
-// terms of its sum had the same sign. With w_ij = |v_j| + |C| and p_ij the attention weights of
+// terms of its sum had the same sign. With w_ij = m_ij (|v_j| + |C|), where m_ij is the factor of
+// dropout, and p_ij the attention weights of
 // query i,
 //
 //   out       64 u sum_j p_ij w_ij                      lse   4e-6 + 4 u |lse|
-//   v, C     128 u sum p_ij |dO_i|
+//   v, C     128 u sum p_ij m_ij |dO_i|
 //   bias     128 u sum K_ij,  K_ij = p_ij (|dO_i| . w_ij + sum_l p_il |dO_i| . w_il)
 //   q, A     128 u sum K_ij scale |weight| (|rotated k_j| + |A|),  K_ij scale |weight| |q_i|
 //   k, B     128 u sum K_ij scale |weight| (|rotated q_i| + |B|),  K_ij scale |weight| |k_j|

@@ -82,6 +82,8 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
   o.grows = one_in(4) && o.key_ranges == RandomOptions::KeyRanges::kCausal && o.queries <= o.keys;
   o.query_bias = one_in(4);
   o.key_bias = one_in(4);
+  o.softcap = one_in(4) ? 1.5 : 0;
+  o.dropout = one_in(4) ? 0.3 : 0;
   return o;
 }
 

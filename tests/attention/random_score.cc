@@ -14,6 +14,8 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
   score.v = drawn_as(o.dtypes.v, o.batch, o.key_heads, o.keys, o.value_columns);
   if (o.q_imag) score.q_imag = drawn_as(o.dtypes.q_imag, o.batch, o.heads, o.queries, o.columns);
   score.scale = 0.7;
+  score.softcap = o.softcap;
+  score.dropout = {.probability = o.dropout, .seed = o.seed};
   place();
   see();
   if (o.rotated) rotate();
@@ -288,7 +290,8 @@ std::string to_string(const RandomOptions& o) {
   for (const auto& [name, dtype] : dtypes)
     if (dtype != DType::kFloat32)
       text << " " << name << (dtype == DType::kBfloat16 ? " bfloat16" : " float16");
-  text << " axes " << o.axes << " clip " << o.clip << " seed " << o.seed;
+  text << " softcap " << o.softcap << " dropout " << o.dropout << " axes " << o.axes << " clip "
+       << o.clip << " seed " << o.seed;
   return text.str();
 }
 

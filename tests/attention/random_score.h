@@ -36,7 +36,8 @@ struct RandomOptions {
   bool shared_tables = false;
   int64_t clip = 0;  // rows by clipped distance, 2 clip + 1 in all; 0: one per diagonal
   bool sink = false, mask = false, q_imag = false;
-  bool odd_strides = false;  // column stride 2, rows in reverse order, gaps between heads
+  double softcap = 0, dropout = 0;  // dropout: the probability; its seed is `seed`
+  bool odd_strides = false;         // column stride 2, rows in reverse order, gaps between heads
   struct {
     DType q = DType::kFloat32, k = q, v = q, q_imag = q, d_out = q, out = q;
     bool computed_wide = false;  // values are rounded to these formats, but stored as T

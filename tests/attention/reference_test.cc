@@ -125,6 +125,25 @@ TEST(Reference, GradientsAgreeWithFiniteDifferences) {
       {.packed = 2, .weight = true, .bias = true, .query_bias = true},
       {.packed = 2, .key_bias = true, .sink = true, .odd_strides = true},
       {.key_ranges = KeyRanges::kRagged, .sweeps = 2, .key_bias = true, .mask = true},
+      {.key_ranges = KeyRanges::kWhole, .rotated = true, .bias = true, .sink = true, .softcap = 2},
+      {.packed = 2,
+       .weight = true,
+       .bias = true,
+       .query_bias = true,
+       .key_bias = true,
+       .q_imag = true,
+       .softcap = 1.5},
+      {.on_query = true, .on_key = true, .on_value = true, .clip = 2, .softcap = 1, .dropout = 0.4},
+      {.key_ranges = KeyRanges::kWhole, .bias = true, .sink = true, .dropout = 0.5},
+      {.key_ranges = KeyRanges::kRagged,
+       .sweeps = 2,
+       .packed = 2,
+       .rotated = true,
+       .weight = true,
+       .on_value = true,
+       .key_bias = true,
+       .mask = true,
+       .dropout = 0.2},
       {.heads = 3, .key_heads = 1, .columns = 1, .value_columns = 1, .bias = true}};
   for (RandomOptions options : cases)
     for (options.seed = 1; options.seed <= 3; ++options.seed) expect_gradients_agree(options);
@@ -160,6 +179,35 @@ TEST(Reference, OneVisibleKeyGivesItsValue) {
   for (int64_t i = 0; i < 7; ++i)
     for (int64_t c = 0; c < 5; ++c)
       EXPECT_DOUBLE_EQ(HostAnyView(result.out)(1, 3, i, c), HostAnyView(one.score.v)(1, 1, i, c));
+}
+
+// The weights of a softcap and a bias, from the formula: the bias is added after the cap.
+TEST(Reference, SoftcapLimitsTheScaledProductAlone) {
+  RandomScore<double> one({.queries = 6, .keys = 6, .value_columns = 6, .bias = true});
+  one.score.softcap = 0.8;
+  const HostView units(one.new_view(2, 2, 6, 6));
+  for (int64_t b = 0; b < 2; ++b)
+    for (int64_t h = 0; h < 2; ++h)
+      for (int64_t j = 0; j < 6; ++j) units(b, h, j, j) = 1;
+  one.score.v = as_const<double>(units);
+  const Attended<double> result = one.new_attended();
+  attend(one.score, result, reference_backend(), serial_executor());
+  const HostAnyView q(one.score.q), k(one.score.k);
+  for (int64_t i = 0; i < 6; ++i) {
+    std::vector<double> weights;
+    double sum = 0;
+    for (int64_t j = 0; j <= i; ++j) {
+      double product = 0;
+      for (int64_t c = 0; c < 8; ++c) product += q(1, 3, i, c) * k(1, 1, j, c);
+      const int64_t diagonal = one.score.diagonals.index(i - j);
+      const double bias = HostView(one.score.bias)(0, 3, diagonal, 0);
+      weights.push_back(std::exp(0.8 * std::tanh(one.score.scale * product / 0.8) + bias));
+      sum += weights.back();
+    }
+    for (int64_t j = 0; j <= i; ++j)
+      EXPECT_NEAR(HostAnyView(result.out)(1, 3, i, j), weights[static_cast<size_t>(j)] / sum,
+                  1e-12);
+  }
 }
 
 }  // namespace

@@ -35,6 +35,13 @@ std::vector<Case> cases() {
     change(o);
     return Case{name, o};
   };
+  const auto dropped = [](TensorOperands o) {
+    o.softcap = 1.3;
+    o.dropout = {.p = 0.3, .seed = at::full({1}, -5, at::kLong)};
+    return o;
+  };
+  TensorOperands modulus = all;
+  modulus.q_imag = normal({2, 4, 7, 6}, 11);
   return {
       {"plain", plain},
       with("turns", [&](TensorOperands& o) { o.sweeps = {all.sweeps[0]}; }),
@@ -71,6 +78,11 @@ std::vector<Case> cases() {
              o.mask = all.mask;
            }),
       {"every term, speeds of frames", with_speeds_of_frames(all)},
+      with("softcap", [&](TensorOperands& o) { o.softcap = 0.9; }),
+      with("dropout", [&](TensorOperands& o) { o.dropout = dropped(o).dropout; }),
+      {"every term, softcap and dropout", dropped(all)},
+      {"modulus, softcap and dropout", dropped(modulus)},
+      {"speeds of frames, softcap and dropout", dropped(with_speeds_of_frames(all))},
   };
 }
 

@@ -54,6 +54,14 @@ TEST(Attend, ErrorsNameTheArgument) {
   fails("attend: mask: expected Bool [1 or 2, 1 or 4, 1 or 7, 1 or 9]", [](TensorOperands& o) {
     o.mask = o.mask.expand({2, 3, 7, 9});
   });
+  fails("attend: softcap: expected a finite number above 0, or 0 for none",
+        [](TensorOperands& o) { o.softcap = -1; });
+  fails("attend: dropout_p: expected at least 0 and below 1",
+        [](TensorOperands& o) { o.dropout.p = 1; });
+  fails("attend: dropout_seed: expected Long [1], as there is a dropout_p, but got none",
+        [](TensorOperands& o) { o.dropout.p = 0.5; });
+  fails("attend: dropout_seed: expected Long [1], but got Int [1]",
+        [](TensorOperands& o) { o.dropout = {.p = 0.5, .seed = at::zeros({1}, at::kInt)}; });
   fails("attend: query_bias: expected Double [1 or 2, 1 or 4, 7, *], but got Double [1, 4, 6, 8]",
         [](TensorOperands& o) { o.query_bias = o.query_bias.slice(2, 0, 6); });
   fails("attend: key_bias: expected Double [1 or 2, 1 or 4, 9], but got Double [1, 1, 8]",

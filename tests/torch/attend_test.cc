@@ -110,7 +110,11 @@ at::Tensor positions_of(const TensorOperands& o) {
 }
 
 TEST(Attend, BiasesMadeForSomeQueriesAtATimeAreOneQueryBias) {
-  for (const TensorOperands& operands : {every_term(), cases()[1].operands, placed_by_entry()}) {
+  TensorOperands dropped = every_term();
+  dropped.softcap = 2;
+  dropped.dropout = {.p = 0.4, .seed = at::full({1}, 8, at::kLong)};
+  for (const TensorOperands& operands :
+       {every_term(), cases()[1].operands, placed_by_entry(), dropped}) {
     for (const int64_t at_once : {1, 2, 100}) {
       TensorOperands o = operands;
       o.query_bias = at::Tensor();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sextant/attention/dropout.h"
 #include "tests/torch/dense.h"
 
 namespace sextant::testing {
@@ -75,6 +76,21 @@ at::Tensor in_runs(const at::Tensor& key_ranges, int64_t keys) {
                          key < key_ranges.select(2, 1).unsqueeze(2));
 }
 
+// The factors by which dropout multiplies weights, [batch, heads, queries, keys].
+at::Tensor dropout_factors(const TensorOperands& o) {
+  const Dropout dropout = {.probability = o.dropout.p,
+                           .seed = static_cast<uint64_t>(o.dropout.seed.item<int64_t>()),
+                           .first_query = o.dropout.first_query};
+  at::Tensor factors = at::zeros({o.q.size(0), o.q.size(1), o.q.size(2), o.k.size(2)}, at::kDouble);
+  auto cell = factors.accessor<double, 4>();
+  for (int64_t b = 0; b < factors.size(0); ++b)
+    for (int64_t h = 0; h < factors.size(1); ++h)
+      for (int64_t i = 0; i < factors.size(2); ++i)
+        for (int64_t j = 0; j < factors.size(3); ++j)
+          if (keeps(dropout, b, h, i, j)) cell[b][h][i][j] = 1 / (1 - o.dropout.p);
+  return factors;
+}
+
 // The product of q [batch, heads, queries, D] and rows [heads, queries, keys, columns <= D], over
 // the first columns of q.
 at::Tensor against(const at::Tensor& q, const at::Tensor& rows) {
@@ -140,6 +156,7 @@ std::tuple<at::Tensor, at::Tensor> equation(const TensorOperands& o) {
   if (o.mask.defined()) seen = at::logical_and(seen, o.mask);
   at::Tensor scores = o.scale * product;
   if (o.weight.rows.defined()) scores = scores * gathered(o.weight, diagonal).squeeze(3);
+  if (o.softcap > 0) scores = o.softcap * (scores / o.softcap).tanh();
   if (o.bias.rows.defined()) scores = scores + gathered(o.bias, diagonal).squeeze(3);
   if (o.query_bias.defined()) {
     const at::Tensor all = o.query_bias.expand({o.q.size(0), o.q.size(1), -1, -1});
@@ -164,7 +181,8 @@ std::tuple<at::Tensor, at::Tensor> equation(const TensorOperands& o) {
                                .unsqueeze(3)},
                   3);
   const at::Tensor lse = all.logsumexp(-1);
-  const at::Tensor p = (scores - lse.unsqueeze(3)).exp().masked_fill(seen.logical_not(), 0);
+  at::Tensor p = (scores - lse.unsqueeze(3)).exp().masked_fill(seen.logical_not(), 0);
+  if (o.dropout.p > 0) p = p * dropout_factors(o);
   at::Tensor out = at::matmul(p, v);
   if (o.on_value.rows.defined())
     out = out + (p.unsqueeze(4) * gathered(o.on_value, diagonal)).sum(3);

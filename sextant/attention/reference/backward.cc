@@ -58,8 +58,9 @@ void add_score(const Head<T>& head, size_t n, int64_t i, int64_t j, int64_t diag
   if (head.bias) grad.bias.row(head.bias.row(diagonal))[0] += ds;
   if (s.query_bias) grad.query_bias.row(i)[diagonal] += ds;
   if (s.key_bias) grad.key_bias.row(j)[0] += ds;
-  if (head.weight) grad.weight.row(head.weight.row(diagonal))[0] += ds * s.scale * p.size;
-  const double e = ds * s.scale * (head.weight ? head.weight(diagonal, 0) : 1);
+  const double dx = ds * head.cap_slope(head.capped(p, diagonal));  // x = scale w[d] p
+  if (head.weight) grad.weight.row(head.weight.row(diagonal))[0] += dx * s.scale * p.size;
+  const double e = dx * s.scale * (head.weight ? head.weight(diagonal, 0) : 1);
   // d|p| = (real d real + imaginary d imaginary) / |p|
   const double e_real = !s.q_imag ? e : p.size == 0 ? 0 : e * (p.real / p.size);
   const double e_imaginary = !s.q_imag || p.size == 0 ? 0 : e * (p.imaginary / p.size);
@@ -91,7 +92,9 @@ void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
                     HeadGrad& grad) {
   const double lse = static_cast<double>(result.lse(head.b, head.h, i, 0));
   if (lse == -kInfinity) return;
-  double weighted = 0;  // sum over keys of p * dp, as in the gradient of the softmax
+  // The sum over keys of p * dp, as in the gradient of the softmax. With dropout, dp is m times the
+  // gradient of the kept weight, so the sum is do . out as without.
+  double weighted = 0;
   for (int64_t c = 0; c < d_out.columns; ++c)
     weighted += static_cast<double>(d_out(head.b, head.h, i, c)) *
                 static_cast<double>(result.out(head.b, head.h, i, c));
@@ -102,8 +105,9 @@ void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
     double dp = 0;
     for (int64_t c = 0; c < d_out.columns; ++c)
       dp += static_cast<double>(d_out(head.b, head.h, i, c)) * head.value(j, diagonal, c);
-    add_value(head, i, j, diagonal, p, d_out, grad);
-    add_score(head, n, i, j, diagonal, product, p * (dp - weighted), grad);
+    const double kept = head.kept(i, j);
+    add_value(head, i, j, diagonal, p * kept, d_out, grad);
+    add_score(head, n, i, j, diagonal, product, p * (kept * dp - weighted), grad);
   });
 }
 

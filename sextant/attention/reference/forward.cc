@@ -22,9 +22,10 @@ void attend_query(const Head<T>& head, const Frame& frame, int64_t i,
   size_t at = 0;
   head.each_key(frame, i, [&](size_t, int64_t j, int64_t diagonal) {
     const double p = std::exp(scores[at++] - most);
+    const double kept = head.kept(i, j);
     sum += p;
     for (size_t c = 0; c < out.size(); ++c)
-      out[c] += p * head.value(j, diagonal, static_cast<int64_t>(c));
+      out[c] += p * kept * head.value(j, diagonal, static_cast<int64_t>(c));
   });
   for (size_t c = 0; c < out.size(); ++c)
     result.out.set(head.b, head.h, i, static_cast<int64_t>(c), out[c] / sum);

@@ -2,8 +2,8 @@
 // term by term,
 //
 //   p = <R q, R k> + q.A[d] + k.B[d]          (or |p + i p'| with q_imag)
-//   s = scale w[d] p + b[d] + beta_i[d] + c_j
-//   o = sum_j e^s (v + C[d]) / (e^sink + sum_j e^s)
+//   s = tau(scale w[d] p) + b[d] + beta_i[d] + c_j
+//   o = sum_j e^s m_ij (v + C[d]) / (e^sink + sum_j e^s)
 #pragma once
 
 #include <cmath>
@@ -171,11 +171,28 @@ struct Head {
     return p;
   }
 
+  // tau(scale w[d] p).
+  double capped(const Product& p, int64_t diagonal) const {
+    const double x = s.scale * (weight ? weight(diagonal, 0) : 1) * p.size;
+    return s.softcap > 0 ? s.softcap * std::tanh(x / s.softcap) : x;
+  }
+  // tau'(x) at a value of capped().
+  double cap_slope(double capped) const {
+    const double t = s.softcap > 0 ? capped / s.softcap : 0;
+    return (1 - t) * (1 + t);
+  }
+
   // The score s_ij minus origin(i).
   double score(const Product& p, int64_t i, int64_t j, int64_t diagonal) const {
-    return s.scale * (weight ? weight(diagonal, 0) : 1) * p.size + (bias ? bias(diagonal, 0) : 0) +
+    return capped(p, diagonal) + (bias ? bias(diagonal, 0) : 0) +
            (s.query_bias ? static_cast<double>(s.query_bias(b, h, i, diagonal)) : 0) +
            (s.key_bias ? s.key_bias(b, h, j, 0) - origin(i) : 0);
+  }
+
+  // m_ij, by which dropout multiplies the weight.
+  double kept(int64_t i, int64_t j) const {
+    if (!s.dropout) return 1;
+    return keeps(s.dropout, b, h, i, j) ? s.dropout.kept_factor() : 0;
   }
 
   double value(int64_t j, int64_t diagonal, int64_t c) const {

@@ -125,7 +125,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const Sizes& sequences, const std::string& method, const Sizes& shape,
                     const std::string& options, const std::vector<at::Tensor>& parameters,
-                    int64_t layer) {
+                    int64_t layer, double softcap) {
     check_tensor("q", q, static_cast<int64_t>(sequences.size()));
     check_rows(k, v, sequences);
     if (q.size(2) != k.size(2))
@@ -139,7 +139,8 @@ class KvCacheClass final : public torch::CustomClassHolder {
     if (sequences.empty()) return at::empty({0, q.size(1), q.size(2), v.size(3)}, q.options());
     try {
       append(k, v, sequences);
-      return parted(attend_cached(*named, joined(q), cache_, growing, layout, layer, parameters),
+      return parted(attend_cached(*named, joined(q), cache_, growing, layout, layer, parameters,
+                                  softcap),
                     q.size(0))
           .contiguous();
     } catch (...) {

@@ -46,7 +46,8 @@ constexpr const char* kAttend =
     "Tensor q, Tensor k, Tensor v, *, int layer=0, SymInt first_query=0, SymInt first_key=0, "
     "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
     "Tensor? query_segments=None, Tensor? key_segments=None, "
-    "Tensor? query_rotary_positions=None, Tensor? key_rotary_positions=None";
+    "Tensor? query_rotary_positions=None, Tensor? key_rotary_positions=None, "
+    "float softcap=0, float dropout_p=0, Tensor? dropout_seed=None";
 
 CachedMethod method_of(const Stack& arguments) {
   return cached_method(arguments[0].toStringRef(), arguments[1].toIntVector(),
@@ -132,7 +133,10 @@ struct Attend {
                            .query_segments = optional_tensor(a[14]),
                            .key_segments = optional_tensor(a[15]),
                            .plans = method.plans};
-    return attend_with(*method, q, k, v, layout, a[7].toInt(), a[3].toTensorVector());
+    const AttendOptions options = {
+        .softcap = a[18].toDouble(),
+        .dropout = {.p = a[19].toDouble(), .seed = optional_tensor(a[20])}};
+    return attend_with(*method, q, k, v, layout, a[7].toInt(), a[3].toTensorVector(), options);
   }
   static at::Tensor meta(const Stack& a) {
     const at::Tensor &q = a[4].toTensor(), &v = a[6].toTensor();

@@ -133,6 +133,7 @@ FlatOperands flat_of(const TensorOperands& o) {
   a.query_bias = o.query_bias, a.key_bias = o.key_bias;
   a.sink = o.sink, a.mask = o.mask;
   a.pages = o.pages, a.key_rows = o.key_rows;
+  a.softcap = o.softcap, a.dropout = o.dropout;
   return a;
 }
 

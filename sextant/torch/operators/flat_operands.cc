@@ -22,8 +22,9 @@ void each_argument(A& a, F&& f) {
   f(a.bias), f(a.bias_rows), f(a.on_query), f(a.on_query_rows);
   f(a.on_key), f(a.on_key_rows), f(a.on_value), f(a.on_value_rows), f(a.sink), f(a.mask);
   f(a.pages), f(a.key_rows), f(a.query_bias), f(a.key_bias);
+  f(a.softcap), f(a.dropout.p), f(a.dropout.seed), f(a.dropout.first_query);
 }
-constexpr size_t kArguments = 34;
+constexpr size_t kArguments = 38;
 
 struct Push {
   torch::jit::Stack& stack;

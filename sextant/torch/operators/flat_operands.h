@@ -31,6 +31,10 @@
 //                           of each entry (sextant/attention/plan.h). k and v are then
 //                           [pages, heads, page rows, columns].
 //   key_rows                the number of keys of an entry; 0 without pages
+//   softcap                 the limit of tau, above 0 (sextant/attention/score.h); 0: none
+//   dropout_p               in [0, 1); 0: no dropout of attention weights
+//   dropout_seed            int64 [1] on the CPU, needed for a dropout_p above 0
+//   dropout_first_query     the row of the first query, as dropout counts them
 //
 // q, k, v, q_imag, tables, query_bias and sink may each be float32, bfloat16 or float16, and all is
 // computed in float32; or all of them are float64. `out` has the type of q, `lse` the type of the
@@ -60,7 +64,8 @@ inline constexpr const char* kArgumentsSchema =
     "Tensor? on_query=None, Tensor? on_query_rows=None, "
     "Tensor? on_key=None, Tensor? on_key_rows=None, "
     "Tensor? on_value=None, Tensor? on_value_rows=None, Tensor? sink=None, Tensor? mask=None, "
-    "Tensor? pages=None, int key_rows=0, Tensor? query_bias=None, Tensor? key_bias=None";
+    "Tensor? pages=None, int key_rows=0, Tensor? query_bias=None, Tensor? key_bias=None, "
+    "float softcap=0, float dropout_p=0, Tensor? dropout_seed=None, int dropout_first_query=0";
 
 // Absent tensors are undefined.
 struct FlatOperands : TensorData {

@@ -84,6 +84,7 @@ TensorOperands part_of(const TensorOperands& o, const Rows& rows) {
   TensorOperands part = o;
   part.lazy_query_bias = {};
   part.plans = {};  // each block has frames of its own
+  part.dropout.first_query += rows.first;
   part.q = o.q.narrow(2, rows.first, rows.count());
   if (o.q_imag.defined()) part.q_imag = o.q_imag.narrow(2, rows.first, rows.count());
   part.mask = narrow(o.mask, 2);

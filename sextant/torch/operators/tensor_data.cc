@@ -2,6 +2,7 @@
 
 #include <ATen/ops/index_select.h>
 
+#include <cmath>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -24,6 +25,21 @@ void check_pages(const TensorData& a) {
     most << room;
     refuse("key_rows", "0 to " + most.str() + ", as pages hold", std::to_string(a.key_rows));
   }
+}
+
+void check_cap_and_dropout(const TensorData& a) {
+  if (!std::isfinite(a.softcap) || a.softcap < 0)
+    refuse("softcap", "a finite number above 0, or 0 for none", std::to_string(a.softcap));
+  const DropoutOperand& dropout = a.dropout;
+  if (!(dropout.p >= 0 && dropout.p < 1))
+    refuse("dropout_p", "at least 0 and below 1", std::to_string(dropout.p));
+  if (dropout.p > 0 && !dropout.seed.defined())
+    refuse("dropout_seed", "Long [1], as there is a dropout_p", "none");
+  check_tensor("dropout_seed", dropout.seed, at::kLong, {1});
+  if (dropout.seed.defined() && !dropout.seed.is_cpu() && !dropout.seed.is_meta())
+    refuse("dropout_seed", "a tensor on the CPU", dropout.seed.device().str());
+  if (dropout.first_query < 0)
+    refuse("dropout_first_query", "at least 0", std::to_string(dropout.first_query));
 }
 
 }  // namespace
@@ -54,7 +70,9 @@ TensorData data_of(const TensorOperands& o) {
           .sink = o.sink,
           .mask = o.mask,
           .pages = o.pages,
-          .key_rows = o.key_rows};
+          .key_rows = o.key_rows,
+          .softcap = o.softcap,
+          .dropout = o.dropout};
 }
 
 at::Tensor gathered(const at::Tensor& x, const at::Tensor& pages, int64_t rows) {
@@ -110,6 +128,7 @@ void check_data(const TensorData& a) {
   check_like_q("sink", a.sink, a.q, {{Size::kExactly, a.q.sym_size(1)}});
   check_tensor("mask", a.mask, at::kBool,
                {one_or_batch, heads, {Size::kOneOr, a.q.sym_size(2)}, {Size::kOneOr, key_rows(a)}});
+  check_cap_and_dropout(a);
 }
 
 void check_results(const TensorData& a, const at::Tensor& d_out, const at::Tensor& out,

@@ -28,6 +28,8 @@ struct TensorData {
   at::Tensor query_bias, key_bias, sink, mask;
   at::Tensor pages;
   int64_t key_rows = 0;  // of pages
+  double softcap = 0;
+  DropoutOperand dropout;
 
   std::array<at::Tensor*, kDifferentiable> differentiable() {
     return {&q,        &k,      &v,        &q_imag, &weight,     &bias,

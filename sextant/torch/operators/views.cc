@@ -61,6 +61,11 @@ OperandViews<T>::OperandViews(const TensorData& data) : data_(data) {
   o.v = any_view_4d<const T>(d.v);
   if (d.q_imag.defined()) o.q_imag = any_view_4d<const T>(d.q_imag);
   o.scale = d.scale;
+  o.softcap = d.softcap;
+  if (d.dropout.p > 0)
+    o.dropout = {.probability = d.dropout.p,
+                 .seed = static_cast<uint64_t>(d.dropout.seed.item<int64_t>()),
+                 .first_query = d.dropout.first_query};
   if (d.weight.defined()) o.weight = view_numbers<const T>(d.weight);
   if (d.bias.defined()) o.bias = view_numbers<const T>(d.bias);
   if (d.on_query.defined()) o.on_query = view_vectors<const T>(d.on_query);

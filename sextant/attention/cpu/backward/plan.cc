@@ -220,7 +220,8 @@ BackwardScratch::BackwardScratch(const Backward& b, Arena& arena)
   const auto strip_lines = [&](bool wanted) {
     return wanted ? arena.floats(kStrip * kScoreStride) : nullptr;
   };
-  const bool keep = p.weight || modulus;    // whether products are kept for their gradients
+  // Whether products are kept for their gradients: the scores have another shape.
+  const bool keep = p.weight || modulus || p.score.softcap > 0;
   const bool knows_products = p.terms > 0;  // AMX: `second` holds the other terms
   second.scores = strip_lines(several || knows_products);
   second.real = keep ? strip_lines(several || knows_products) : second.scores;

@@ -199,7 +199,9 @@ class BackwardWalk {
                          w_.real,
                          w_.imaginary_product,
                          w_.lse + s.row,
-                         w_.mean + s.row};
+                         w_.mean + s.row,
+                         p_.score.dropout ? &dropped_ : nullptr};
+    if (g.dropped) find_dropped(s, dropped_);
     differentiate_strip(s, g, w_.weighted, sums_, backward_.grad);
   }
 
@@ -377,6 +379,7 @@ class BackwardWalk {
   BackwardScratch& w_;
   BackwardByAmx amx_;
   float* query_sums_;
+  DroppedColumns dropped_;  // of a strip
   bool keys_finite_ = true;
 };
 

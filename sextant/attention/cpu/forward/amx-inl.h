@@ -172,10 +172,12 @@ class ForwardByAmx : public ForwardByStrips {
     each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
       const SoftmaxState to = group.to.at(group.row(n), p_.width16);
       score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary});
-      with_terms([&](auto terms) HWY_ATTR {
-        softmax_terms<terms()>(strip.rows, strip.columns, group.columns, lines, to.row_max,
-                               group.weights + group.row(n) * kPairStride, w_.tiled.weight_step,
-                               meanwhile);
+      with_dropout(strip, to.row_sum, [&](auto& keep) HWY_ATTR {
+        with_terms([&](auto terms) HWY_ATTR {
+          softmax_terms<terms()>(strip.rows, strip.columns, group.columns, lines, to.row_max,
+                                 group.weights + group.row(n) * kPairStride, w_.tiled.weight_step,
+                                 keep, meanwhile);
+        });
       });
     });
   }
@@ -185,12 +187,14 @@ class ForwardByAmx : public ForwardByStrips {
                     const KeyTile& keys, const ValueRows& value_rows) {
     each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
       const SoftmaxState part = group.to.at(group.row(n), p_.width16);
+      float kept[kStrip];
+      float* const totals = p_.score.dropout ? kept : part.row_sum;
       for (int64_t i = 0; i < strip.rows; ++i)
-        part.row_sum[i] = w_.tiled.totals[(group.row(n) + i) * amx::TileQueue::kTotals];
+        totals[i] = w_.tiled.totals[(group.row(n) + i) * amx::TileQueue::kTotals];
       if (p_.terms == 1)
-        finish_rounded_pv(strip, lines, value_rows, w_.table_products, part.out, part.row_sum);
+        finish_rounded_pv(strip, lines, value_rows, w_.table_products, part.out, totals);
       else
-        finish_pv(strip, lines, value_rows, w_.table_products, part.out, part.row_sum);
+        finish_pv(strip, lines, value_rows, w_.table_products, part.out, totals);
       if (cut())
         copy(strip.rows, part, partial(unit, g, n));
       else if (!group.fresh && fresh(g, n))

@@ -98,9 +98,10 @@ class ForwardDecode : public ForwardTask {
       each_head(keys, columns, [&](const Strip& strip, float* lines, const SoftmaxState&) HWY_ATTR {
         score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
       });
+    KeepAll keep;
     for (int64_t row = 0; row < all_rows; row += kStrip)
       softmax_strip(std::min(kStrip, all_rows - row), columns, grouped.weights + row * kScoreStride,
-                    grouped.unit.row_max + row, grouped.weight_panels + row * kUnit);
+                    grouped.unit.row_max + row, grouped.weight_panels + row * kUnit, keep);
     decode_pv(decode_unit, mixed, all_rows, w_.values, grouped);
     const auto values = [&]() HWY_ATTR {
       return whole_rows(rows, p_.score.v, item_.key_head, w_.values);

@@ -113,6 +113,7 @@ class ForwardTask {
   void finish(int64_t g) {
     const HostAttended<float>& to = forward_.result;
     const int64_t b = block_.frame.batch, h = head(g);
+    const auto kept_factor = static_cast<float>(p_.score.dropout.kept_factor());
     for (int64_t i = 0; i < item_.rows; ++i) {
       const bool nothing = fresh(g, i / kStrip) != 0;
       const SoftmaxState row = all(g, 0).at(i, p_.width16);
@@ -130,7 +131,7 @@ class ForwardTask {
       const int64_t query = block_.frame.query_row + item_.first + i;
       to.lse(b, h, query, 0) = sum == 0 ? -kInfinity : row_max + std::log(sum);
       if (nothing || sum == 0) std::fill_n(row.out, p_.width16, 0.0F);
-      const Lanes factor = set(sum == 0 ? 0 : keep / sum);
+      const Lanes factor = set(sum == 0 ? 0 : keep / sum * kept_factor);
       for (int64_t c = 0; c < p_.width16; c += kLanes)
         store(mul(factor, load(row.out + c)), row.out + c);
     }

@@ -55,10 +55,13 @@ bool grows(const Problem& p) { return any_growth(p.rotations); }
 
 }  // namespace
 
-// Heads are not grouped where their products have a modulus, a B or growth.
+// Heads are not grouped where their products have a modulus, a B or growth, and not with dropout,
+// which is not for decoding.
 GroupedQueries::GroupedQueries(const Problem& p, int64_t rows, Arena& arena) {
   constexpr int64_t kMostRows = 4 * kLanes;
-  if (rows > kStrip || p.group * rows > kMostRows || p.score.q_imag || p.on_key || grows(p)) return;
+  if (rows > kStrip || p.group * rows > kMostRows || p.score.q_imag || p.on_key || grows(p) ||
+      p.score.dropout)
+    return;
   rows16 = round_up(p.group * rows, kLanes);
   const auto rotations = static_cast<int64_t>(p.rotations.list.size());
   queries = arena.take<float*>(rotations);

@@ -87,18 +87,28 @@ class ForwardByStrips : public ForwardTask {
       const Strip strip = strip_of(n, g, queries, keys);
       const SoftmaxState to = cut() ? partial(unit, g, n) : fresh(g, n) ? all(g, n) : w_.unit;
       score_strip(strip, {w_.second, w_.table_products}, w_.strip);
-      if (p_.pairs)
-        with_dots(p_.dots, [&](auto dots) HWY_ATTR {
-          softmax_pairs<dots()>(strip.rows, strip.columns, w_.strip.scores, to.row_max, w_.weights);
-        });
-      else
-        softmax_strip(strip.rows, strip.columns, w_.strip.scores, to.row_max, w_.weights);
+      softmax(strip, to);
+      // The sums of the weights that are kept; without dropout, of all.
+      HWY_ALIGN float kept[kStrip];
       multiply_pv(strip, w_.strip.scores, w_.weights,
                   {seen.first - keys.keys.first, seen.last - keys.keys.first}, values, value_rows,
-                  w_.table_products, to.out, to.row_sum);
+                  w_.table_products, to.out, p_.score.dropout ? kept : to.row_sum);
       if (!cut() && !fresh(g, n)) merge(strip.rows, p_.width16, to, all(g, n));
       fresh(g, n) = 0;
     }
+  }
+
+  // Makes weights from the scores of a strip.
+  void softmax(const Strip& strip, const SoftmaxState& to) const {
+    with_dropout(strip, to.row_sum, [&](auto& keep) HWY_ATTR {
+      if (p_.pairs)
+        with_dots(p_.dots, [&](auto dots) HWY_ATTR {
+          softmax_pairs<dots()>(strip.rows, strip.columns, w_.strip.scores, to.row_max, w_.weights,
+                                keep);
+        });
+      else
+        softmax_strip(strip.rows, strip.columns, w_.strip.scores, to.row_max, w_.weights, keep);
+    });
   }
 
   // The n-th strip, which sees some of the keys.

@@ -1,11 +1,11 @@
 // The scores of a strip: kStrip queries of one head and some keys of one unit.
 //
 //   product   <R q, R k> + q . A + k . B               one for each rotation R
-//   score     w * product (or its modulus) + b + beta  the scale is in q and B already
+//   score     tau(w * product (or its modulus)) + b + beta  the scale is in q and B already
 //
 // The other terms of a product are added before it is stored (epilogue.h), and so are the biases b
-// and beta if there is no weight or modulus; the list of terms is made once for each strip. The
-// scores of hidden keys are overwritten with -infinity last, so that none of their values, NaN
+// and beta if nothing stands between (has_shape()); the list of terms is made once for each strip.
+// The scores of hidden keys are overwritten with -infinity last, so that none of their values, NaN
 // included, reaches a sum.
 #if defined(SEXTANT_ATTENTION_CPU_SCORE_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_SCORE_SCORES_INL_H_
@@ -22,6 +22,7 @@
 #include "sextant/attention/cpu/score/terms-inl.h"
 #include "sextant/attention/cpu/tile/lanes-inl.h"
 #include "sextant/attention/cpu/tile/multiply-inl.h"
+#include "sextant/base/simd/tanh-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -70,13 +71,25 @@ HWY_INLINE Lanes modulus(const Lanes& a, const Lanes& b) {
   return x;
 }
 
-// Without either, biases are terms of the product.
-HWY_INLINE bool has_weight_or_modulus(const Problem& p) { return p.weight || p.score.q_imag; }
+// Whether a score has another shape than its product. If not, biases are terms of the product.
+HWY_INLINE bool has_shape(const Problem& p) {
+  return p.weight || p.score.q_imag || p.score.softcap > 0;
+}
 
-// Makes scores from products by weight and modulus.
+// tanh(x / softcap) for scores.
+HWY_INLINE Lanes tanh_of(const Lanes& x, const Problem& p) {
+  const V factor = hn::Set(F32(), static_cast<float>(1 / p.score.softcap));
+  Lanes y;
+  for (int n = 0; n < kVectors; ++n)
+    y.part[n] = sextant::HWY_NAMESPACE::tanh(F32(), hn::Mul(x.part[n], factor));
+  return y;
+}
+
+// Makes scores from products by weight, modulus and softcap.
 HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
   const Problem& p = s.problem;
-  if (!has_weight_or_modulus(p)) return;
+  if (!has_shape(p)) return;
+  const Lanes cap = set(static_cast<float>(p.score.softcap));
   const Lanes sign = set(std::copysign(1.0F, p.scale));  // a modulus must not lose it
   const float* weight = p.weight ? p.weight.head(s.queries.head) : nullptr;
   const float* bias = p.bias ? p.bias.head(s.queries.head) : nullptr;
@@ -86,6 +99,7 @@ HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
       Lanes x = load(to.real + at + j);
       if (to.imaginary) x = mul(sign, modulus(x, load(to.imaginary + at + j)));
       if (weight) x = mul(load(weight + diagonal + j), x);
+      if (p.score.softcap > 0) x = mul(cap, tanh_of(x, p));
       if (bias) x = add(load(bias + diagonal + j), x);
       store(x, to.scores + at + j);
     }
@@ -96,8 +110,8 @@ HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
 HWY_INLINE void score_rotation(const Strip& s, size_t rotation, const ScoreScratch& scratch,
                                const ScoreStrip& to) {
   const Problem& p = s.problem;
-  const bool adds_bias = p.bias && !has_weight_or_modulus(p);
-  const bool puts_query_bias = !has_weight_or_modulus(p) && can_put_query_bias(s);
+  const bool adds_bias = p.bias && !has_shape(p);
+  const bool puts_query_bias = !has_shape(p) && can_put_query_bias(s);
   const int64_t count = int64_t{p.on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
                         (puts_query_bias ? 1 : 0);
   ScoreEpilogue epilogue_terms(s.rows, s.columns, count);
@@ -127,7 +141,7 @@ HWY_INLINE void score_rotation(const Strip& s, size_t rotation, const ScoreScrat
 // Whether scores equal the products of q and k where all keys are seen.
 HWY_INLINE bool scores_are_products(const Problem& p) {
   return p.rotations.list.size() == 1 && !p.on_query && !p.on_key && !p.bias &&
-         !p.score.query_bias && !p.score.key_bias && !has_weight_or_modulus(p) && !p.score.mask;
+         !p.score.query_bias && !p.score.key_bias && !has_shape(p) && !p.score.mask;
 }
 
 // Overwrites the columns that the dense mask hides.

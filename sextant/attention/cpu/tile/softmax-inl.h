@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "sextant/attention/cpu/forward/forward.h"
+#include "sextant/attention/cpu/score/dropout-inl.h"
 #include "sextant/attention/cpu/score/scores-inl.h"
 #include "sextant/attention/cpu/tile/bf16x3-inl.h"
 #include "sextant/attention/cpu/tile/lanes-inl.h"
@@ -43,10 +44,50 @@ HWY_INLINE V weights_of(const float* scores, float base) {
                                      hn::Sub(hn::LoadU(F32(), scores), hn::Set(F32(), base)));
 }
 
+// The weights that are multiplied with values: all of them.
+struct KeepAll {
+  HWY_INLINE V operator()(int64_t /*row*/, int64_t /*column*/, V weights) const { return weights; }
+};
+
+// With dropout: zeros for dropped weights. The sums of all weights, which the product with values
+// no longer gives, are added up here.
+class Drop {
+ public:
+  explicit Drop(const Strip& s) {
+    find_dropped(s, dropped_);
+    for (V& sum : sums_) sum = hn::Zero(F32());
+  }
+  Drop(const Drop&) = delete;
+  HWY_INLINE V operator()(int64_t row, int64_t column, V weights) {
+    sums_[row] = hn::Add(sums_[row], weights);
+    return hn::IfThenZeroElse(dropped_.at(row, column), weights);
+  }
+  HWY_INLINE void write_sums(int64_t rows, float* to) const {
+    for (int64_t i = 0; i < rows; ++i) to[i] = hn::GetLane(hn::SumOfLanes(F32(), sums_[i]));
+  }
+
+ private:
+  DroppedColumns dropped_;
+  V sums_[kStrip];
+};
+
+// Calls f(KeepAll()), or f(Drop()) with dropout and then writes the sums of each row's weights.
+template <class F>
+HWY_INLINE void with_dropout(const Strip& s, float* row_sum, F&& f) {
+  if (!s.problem.score.dropout) {
+    KeepAll keep;
+    return f(keep);
+  }
+  Drop drop(s);
+  f(drop);
+  drop.write_sums(s.rows, row_sum);
+}
+
 // Overwrites the scores of up to kStrip queries, [rows][kScoreStride], with weights e^(score -
-// max), and writes these into a panel as well: [kUnit][kStrip].
-inline HWY_NOINLINE void softmax_strip(int64_t rows, KeyRange columns, float* scores,
-                                       float* row_max, float* panel) {
+// max), and writes these into a panel as well: [kUnit][kStrip]. keep: KeepAll or Drop.
+template <class Keep>
+HWY_NOINLINE void softmax_strip(int64_t rows, KeyRange columns, float* scores, float* row_max,
+                                float* panel, Keep& keep) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, row_max, base);
   for (int64_t j = columns.first; j < columns.last; j += kVectorLanes) {
@@ -55,7 +96,7 @@ inline HWY_NOINLINE void softmax_strip(int64_t rows, KeyRange columns, float* sc
       weights[i] = hn::Zero(F32());
       if (HWY_UNLIKELY(i >= rows)) continue;
       float* const at = scores + i * kScoreStride + j;
-      weights[i] = weights_of(at, base[i]);
+      weights[i] = keep(i, j, weights_of(at, base[i]));
       hn::StoreU(weights[i], F32(), at);
     }
     transpose_strip(weights, panel + j * kStrip);
@@ -64,9 +105,9 @@ inline HWY_NOINLINE void softmax_strip(int64_t rows, KeyRange columns, float* sc
 
 // The same with a panel of pairs, [kUnit / 2][kStrip], of weights that are rounded to bfloat16; the
 // weights in place of the scores are not rounded (round_weights()).
-template <bool kDots>
+template <bool kDots, class Keep>
 HWY_NOINLINE void softmax_pairs(int64_t rows, KeyRange columns, float* scores, float* row_max,
-                                float* panel) {
+                                float* panel, Keep& keep) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, row_max, base);
   constexpr int64_t kBoth = 2 * kVectorLanes;
@@ -76,7 +117,7 @@ HWY_NOINLINE void softmax_pairs(int64_t rows, KeyRange columns, float* scores, f
   for (int64_t j = round_down(columns.first, kBoth); j < columns.last; j += kBoth) {
     const auto weights = [&](int64_t i, int64_t at) HWY_ATTR {
       float* const score = scores + i * kScoreStride + at;
-      const V some = weights_of(score, base[i]);
+      const V some = keep(i, at, weights_of(score, base[i]));
       hn::StoreU(some, F32(), score);
       return some;
     };
@@ -111,9 +152,10 @@ constexpr int64_t calls_of_row(int64_t columns) {
 // The same for tiles of AMX: weights row-major, split into terms and paired (bf16x3-inl.h). all:
 // the columns of the product, multiples of amx::kDepth; columns outside of `columns` get zeros.
 // policy(): is called every kBetween columns.
-template <int kCount, class Prefetch>
+template <int kCount, class Keep, class Prefetch>
 HWY_NOINLINE void softmax_terms(int64_t rows, KeyRange columns, KeyRange all, float* scores,
-                                float* row_max, float* to, int64_t term_step, Prefetch policy) {
+                                float* row_max, float* to, int64_t term_step, Keep& keep,
+                                Prefetch policy) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, row_max, base);
   for (int64_t i = 0; i < rows; ++i, scores += kScoreStride, to += kPairStride) {
@@ -122,7 +164,7 @@ HWY_NOINLINE void softmax_terms(int64_t rows, KeyRange columns, KeyRange all, fl
     for (int64_t j = columns.first; j < columns.last;) {
       const int64_t end = std::min(j + kBetween, columns.last);
       for (; j < end; j += kVectorLanes)
-        hn::StoreU(weights_of(scores + j, base[i]), F32(), scores + j);
+        hn::StoreU(keep(i, j, weights_of(scores + j, base[i])), F32(), scores + j);
       policy();
     }
     for (int64_t j = all.first; j < all.last; j += kBetween) {

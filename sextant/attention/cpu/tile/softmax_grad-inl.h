@@ -3,8 +3,10 @@
 //
 //   p = e^(s - lse)      ds = p (dp - mean)      dp = do (v + C)      mean = do . out = sum_j p dp
 //
-// and through weight and modulus, s = w |x| + b + beta:  db = dbeta = ds, dw = ds |x|, dx = ds w x
-// / |x|.
+// with dropout p (dp - mean) of dp = m do (v + C), and dv = (p m)^T do; and through softcap, weight
+// and modulus, s = tau(w |x|) + b + beta:
+//
+//   db = dbeta = ds      dw = ds tau' |x|      dx = ds tau' w x / |x|      tau' = 1 - tanh^2
 #if defined(SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_GRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_GRAD_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_GRAD_INL_H_
@@ -15,6 +17,7 @@
 #include <cmath>
 
 #include "sextant/attention/cpu/backward/backward.h"
+#include "sextant/attention/cpu/score/dropout-inl.h"
 #include "sextant/attention/cpu/score/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -28,6 +31,7 @@ struct GradStrip {
   float* imaginary_grads;         // null without a modulus
   const float *real, *imaginary;  // the product
   const float *lse, *mean;        // [kStrip]; lse: +infinity where a query sees nothing
+  const DroppedColumns* dropped;  // null without dropout
 };
 
 // Adds a strip's rows to sums by diagonal; to[0] is diagonal 0.
@@ -60,6 +64,32 @@ inline HWY_NOINLINE void add_to_key_bias(const Strip& s, const float* lines,
     const float* line = lines + i * kScoreStride + s.columns.first;
     float* row = to.at(frame.batch, s.queries.head, frame.key_row + seen.first);
     for (int64_t j = 0; j < seen.last - seen.first; ++j, row += to.row_stride) *row += line[j];
+  }
+}
+
+// factor x, and 0 where x is dropped.
+HWY_INLINE Lanes kept(const Lanes& x, V factor, const DroppedColumns& dropped, int64_t row,
+                      int64_t column) {
+  Lanes y;
+  for (int n = 0; n < kVectors; ++n)
+    y.part[n] =
+        hn::IfThenZeroElse(dropped.at(row, column + n * kVectorLanes), hn::Mul(x.part[n], factor));
+  return y;
+}
+
+// The same as differentiate_softmax() with dropout; g.weights become those of the values.
+HWY_INLINE void differentiate_dropout(int64_t rows, KeyRange columns, float kept_factor,
+                                      const GradStrip& g) {
+  const V factor = hn::Set(F32(), kept_factor);
+  for (int64_t i = 0; i < rows; ++i) {
+    const Lanes lse = set(g.lse[i]), mean = set(g.mean[i]);
+    float *const weights = g.weights + i * kScoreStride, *const grads = g.grads + i * kScoreStride;
+    for (int64_t j = columns.first; j < columns.last; j += kLanes) {
+      const Lanes weight = exp(sub(load(weights + j), lse));
+      store(kept(weight, factor, *g.dropped, i, j), weights + j);
+      const Lanes grad = kept(load(grads + j), factor, *g.dropped, i, j);
+      store(mul(weight, sub(grad, mean)), grads + j);
+    }
   }
 }
 
@@ -99,9 +129,15 @@ HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float*
         y = load(g.imaginary + at + j);
         size = modulus(x, y);
       }
+      const Lanes product = g.imaginary ? mul(sign, size) : size;
+      const Lanes factor = weight ? load(weight + diagonal + j) : set(1);
+      if (p.score.softcap > 0) {
+        const Lanes t = tanh_of(mul(factor, product), p);
+        grad = mul(grad, mul(sub(set(1), t), add(set(1), t)));
+      }
       if (weight) {
-        store(mul(grad, g.imaginary ? mul(sign, size) : size), weighted + at + j);
-        grad = mul(grad, load(weight + diagonal + j));
+        store(mul(grad, product), weighted + at + j);
+        grad = mul(grad, factor);
       }
       if (g.imaginary) {
         grad = mul(grad, sign);
@@ -118,14 +154,17 @@ inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g,
                                              const TableSums& sums, const HostGrad<float>& grad) {
   const Problem& p = s.problem;
   const int64_t h = s.queries.head - sums.first_head;
-  differentiate_softmax(s.rows, s.columns, g);
+  if (g.dropped)
+    differentiate_dropout(s.rows, s.columns, static_cast<float>(p.score.dropout.kept_factor()), g);
+  else
+    differentiate_softmax(s.rows, s.columns, g);
   fill_hidden(s, 0, g.weights);
   fill_hidden(s, 0, g.grads);
   if (sums.bias)
     add_diagonals(s, g.grads, sums.bias + p.bias.head_index(h) * p.bias.stride + RowMap::kMargin);
   if (grad.query_bias) write_diagonals(s, g.grads, grad.query_bias);
   if (grad.key_bias) add_to_key_bias(s, g.grads, grad.key_bias);
-  if (!p.weight && !g.imaginary) return;
+  if (!has_shape(p)) return;
   differentiate_product(s, g, weighted);
   fill_hidden(s, 0, g.grads);
   if (g.imaginary) fill_hidden(s, 0, g.imaginary_grads);
