@@ -70,7 +70,8 @@ class SEXTANT_API KvCache {
   // Sets or removes the rotation by which the keys of a sequence without rows will be stored.
   void hold_rotated(int64_t sequence, std::optional<Rotation> rotated_by);
   // Takes memory for the pages with which the sequence has `rows` rows in all, a copy of a shared
-  // last page included: until then append() allocates nothing. The pages are zeroed now.
+  // last page included: until then append() allocates nothing. Sequences that outgrow their own
+  // reservation take from these pages, too.
   void reserve(int64_t sequence, int64_t rows);
 
   bool holds(int64_t sequence) const { return sequences_.contains(sequence); }
