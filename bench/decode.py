@@ -6,9 +6,9 @@
 A call is the attention of one token in `--layers` layers, each with keys and values of its own. In
 each round build/release/bin/bench_decode times Sextant without positions, with RoPE over unrotated
 and over rotated keys, ggml's flash attention (if the build found ggml; `--ggml` is its commit) and
-reading alone, and this script PyTorch's scaled_dot_product_attention over as many keys, with grouped
-heads: by `enable_gqa`, or with the queries of a group as rows, whichever is faster. A round's time
-is the least of a few calls. The result is written to bench/results/ (bench/records.py).
+reading alone, and this script PyTorch's scaled_dot_product_attention over as many keys, with
+grouped heads: by `enable_gqa`, or with the queries of a group as rows, whichever is faster. Times
+are the least of all calls. The result is written to bench/results/ (bench/records.py).
 """
 
 import argparse
@@ -31,7 +31,7 @@ READING = "reading"
 
 
 def run_program(options, keys, dtype):
-    """{name: least seconds of a call}, and the bytes of the cache."""
+    """{name: least seconds of a call}, and the bytes of the caches."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "decode.json"
         sizes = {"keys": keys, "dtype": dtype, "layers": options.layers, "heads": options.heads,
@@ -77,6 +77,13 @@ class Torch:
         return min(times)
 
 
+def least_row(name, shape, unit, amount, ours, peer=None, version=None):
+    """A row of the least seconds of all rounds, as `amount` a second."""
+    row = result_rows.row(name, shape, unit, ours, peer, version, amount)
+    least = result_rows.row(name, shape, unit, [min(ours)], peer and [min(peer)], version, amount)
+    return {**row, **{key: least[key] for key in ("ours", "peer", "ratio")}}
+
+
 def measure(options, keys, dtype):
     """The rows of one length and type."""
     rounds, bytes_read = {}, 0
@@ -94,9 +101,8 @@ def measure(options, keys, dtype):
     for name in ("none", "rope", "rope, rotated keys"):
         for peer, version in peers.items():
             if peer in rounds:
-                yield result_rows.row(name, shape, "tokens/s", rounds[name], rounds[peer], version,
-                                      1)
-    yield result_rows.row(READING, shape, "GB/s", rounds[READING], amount=bytes_read / 1e9)
+                yield least_row(name, shape, "tokens/s", 1, rounds[name], rounds[peer], version)
+    yield least_row(READING, shape, "GB/s", bytes_read / 1e9, rounds[READING])
 
 
 def main():
@@ -128,7 +134,7 @@ def main():
                       f"{row['unit']:<10}{beside}", flush=True)
                 rows.append(row)
     path = records.write("engines", rows, commit=records.commit_of("HEAD"),
-                         threads=options.threads, statistic="median",
+                         threads=options.threads, statistic="least",
                          command=shlex.join(["bench/decode.py", *sys.argv[1:]]))
     print(path.relative_to(ROOT))
 

@@ -41,12 +41,12 @@ struct Rerotation {
 // other; read(head, row, column) is the element before. Rows are counted from the first.
 template <class Read, class F>
 void each_rotated(const Rerotation& r, int64_t heads, Read read, F f) {
-  constexpr int64_t kBlock = 256;
+  constexpr int64_t kRowsAtOnce = 256;
   const double gain = r.to->gain / (r.from ? r.from->gain : 1);
-  for (int64_t first = 0; first < r.count; first += kBlock) {
+  for (int64_t first = 0; first < r.count; first += kRowsAtOnce) {
     const PositionRun run = {.first = r.to_position + first,
-                             .count = std::min(kBlock, r.count - first)};
-    float cos[kBlock], sin[kBlock];
+                             .count = std::min(kRowsAtOnce, r.count - first)};
+    float cos[kRowsAtOnce], sin[kRowsAtOnce];
     for (size_t n = 0; n < r.to->pairs.size(); ++n) {
       const Rotation::Pair& pair = r.to->pairs[n];
       Turns speed = pair.speed, offset;
