@@ -213,7 +213,7 @@ static void test_decoding(void) {
 /* A decoder, over keys that are stored rotated or not, gives the same as a plan for each call. */
 static void test_decoder(int rotated) {
   const sextant_cache_shape shape = {kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
-  float once[kHeads * kColumns], steps[kHeads * kColumns];
+  float once[kHeads * kColumns] = {0}, steps[kHeads * kColumns] = {0};
   const sextant_array into_once = array(once, kHeads, 1, kColumns);
   const sextant_array into_steps = array(steps, kHeads, 1, kColumns);
   sextant_decoder_options options = {0};
