@@ -42,6 +42,7 @@ set(sextant_core_headers
   sextant/attention/rotary/cos_sin.h
   sextant/attention/rotary/rotate.h
   sextant/cache/cache_file.h
+  sextant/cache/decoding.h
   sextant/cache/kv_cache.h)
 
 set(sextant_config_headers

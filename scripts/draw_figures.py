@@ -241,6 +241,44 @@ def decoding(documents):
                       source(document)), {"decoding.svg": chart})
 
 
+def engines(documents):
+    """Decoding beside other engines: tokens per second by type and length of the cache, and a chart
+    of the shares of the speed of reading."""
+    document, rows = newest(select(documents, "engines", unit="tokens/s"))
+    cases = list(dict.fromkeys(row["shape"] for row in rows))
+    versions = list(dict.fromkeys(row["peer_version"] for row in rows
+                                  if row["peer_version"] != "reading"))
+    found = {(row["shape"], row["name"], row["peer_version"]): row for row in rows}
+    shares, lines = [], []
+    for case in cases:
+        reading = {name: found[case, name, "reading"]
+                   for name in ("none", "rope", "rope, rotated keys")}
+        peers = {version: found[case, "none", version] for version in versions
+                 if (case, "none", version) in found}
+        none = reading["none"]
+        dtype, keys = re.search(r", (\w+),", case)[1], f"{number(none, 'N')}"
+        lines.append([dtype, keys, *(f"{row['ours']:.0f}" for row in reading.values()),
+                      *(f"{peers[version]['peer']:.0f}" if version in peers else ""
+                        for version in versions), percent([none["ratio"]])])
+        share = {"Sextant": none["ratio"],
+                 **{version.split()[0]: row["peer"] / none["peer"]
+                    for version, row in peers.items()}}
+        shares.append((f"{dtype}, {keys} keys",
+                       {name: (100 * x, 100 * x) for name, x in share.items()}))
+    names = list(dict.fromkeys(name for _, share in shares for name in share))
+    chart = svg_chart.ranges("Decoding, share of the speed of reading", names, shares,
+                             (0, 25, 50, 75, 100), "{} %".format)
+    head = ["cache", "keys", "no positions", "RoPE", "RoPE, rotated keys", *versions, "of reading"]
+    layers = re.search(r"\d+ layers.*", cases[0])[0]
+    speeds = [row["ours"] for _, row in select([document], "engines", unit="GB/s")]
+    return (table(head, lines) + "\n![decoding beside other engines](figures/engines.svg)\n\n" +
+            paragraph(f"Tokens per second of attention alone, {layers}; the other engines compute "
+                      "it without positions, PyTorch with the queries of a key head as rows where "
+                      "that is faster. The last column and the chart are without positions; "
+                      f"reading alone reaches {span(speeds, '{:.0f}')} GB/s.",
+                      source(document)), {"engines.svg": chart})
+
+
 def memory(documents):
     document, rows = newest(select(documents, "growth", name=("causal, memory",)))
     measured = sorted((number(row, "N"), row["ours"] / 1e6) for row in rows)
@@ -292,7 +330,7 @@ def dropout(documents):
 
 
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
-          "memory": memory, "kernels": kernels, "dropout": dropout}
+          "engines": engines, "memory": memory, "kernels": kernels, "dropout": dropout}
 
 
 def filled(page, documents, figures):

@@ -64,8 +64,9 @@ struct Scratch {
 
 void multiply_cached(const Score<float>& score, const Executor& executor) {
   const HostScore<float> host(score, score);
-  const cpu::PassPlan plan(score.frames, score.sweeps, score.diagonals,
-                           shape_of<float>(score, score), cpu::kUnit, executor);
+  cpu::PassPlan plan;
+  plan.renew(score.frames, score.sweeps, score.diagonals, shape_of<float>(score, score), cpu::kUnit,
+             executor);
   Workspace memory;
   const cpu::Problem problem(host, cpu::Pass::kForward, plan, plan.unit, memory, executor);
   std::vector<Scratch> scratches;

@@ -16,19 +16,29 @@ class Cache:
 
     A sequence is an integer id, which is never reused. Row n of a sequence has position
     first_position + n. Keys are stored unrotated and are rotated when the kernel loads them, so
-    that a RoPE stretch that depends on the sequence length stays exact. Keys and values are stored
+    that a RoPE stretch that depends on the sequence length stays exact (``rotated_keys=True``
+    stores them rotated, which saves that work). Keys and values are stored
     in ``dtype`` and computed with in float32. Stored rows get no gradient; queries and the
     parameters of a method do. Not thread-safe.
 
     Errors are RuntimeErrors that name the value that does not fit; they leave the cache unchanged.
     """
 
-    def __init__(self, *, page_rows=256, dtype=None):
+    def __init__(self, *, page_rows=256, dtype=None, rotated_keys=False):
         """page_rows: rows per page, a multiple of 16; the kernel reads pages of 256 rows without a
         copy. dtype: torch.float32, torch.bfloat16 or torch.float16, to which keys and values are
-        rounded; by default the type of the first keys."""
+        rounded; by default the type of the first keys. A finite number that this type would round
+        to infinity is a RuntimeError, and nothing is written.
+
+        rotated_keys: keys are rotated once, when they are stored, by the method of the first call,
+        and each later call rotates its queries alone. The method must rotate all keys by the same
+        speeds at every length: one whose rotation changes (dynamic stretches beyond the training
+        length), another method, or one that rotates a key differently for different queries is a
+        RuntimeError, as stored keys are not rotated again. Keys are rounded to ``dtype`` after
+        their rotation instead of before it."""
         self.page_rows = page_rows
         self.dtype = dtype
+        self.rotated_keys = rotated_keys
         self.sequences = []
         self._held = None
 
@@ -61,8 +71,8 @@ class Cache:
 
         rotated_by, options of the method "rope" as JSON: keys are rotated once, when they are
         stored. That saves the rotation per call if the spectrum of a sequence never changes; such
-        keys need rotated queries (``sextant.rotate``) and the method "none". Call ``prepare``
-        first if the cache has no sizes yet.
+        keys need a method that rotates by the same speeds, or rotated queries (``sextant.rotate``)
+        and the method "none". Call ``prepare`` first if the cache has no sizes yet.
         """
         self.sequences.append(self.held.add(first_position, rotated_by))
         return self.sequences[-1]
@@ -155,7 +165,9 @@ class Cache:
         before = list(self.sequences)
         try:
             ids = self._batch(q.size(0), sequences)
-            return held.attend(q, k, v, ids, name, shape, options, parameters, layer, softcap)
+            return held.attend(
+                q, k, v, ids, name, shape, options, parameters, layer, softcap, self.rotated_keys
+            )
         except Exception:
             for sequence in self.sequences[len(before) :]:
                 held.remove(sequence)

@@ -69,10 +69,24 @@ const Backend& backend(std::string_view name) {
 PreparedPlan::PreparedPlan(Plan plan, const PlanShape& shape, const Backend& backend,
                            const Context& context, Passes passes)
     : plan_(std::move(plan)), shape_(shape), backend_(&backend), passes_(passes) {
+  check();
+  if (backend.make_plan) own_ = backend.make_plan(plan_, shape_, passes, context);
+}
+
+void PreparedPlan::renew(const Plan& plan, const PlanShape& shape, const Context& context) {
+  plan_ = plan;
+  shape_ = shape;
+  check();
+  if (backend_->renew_plan)
+    backend_->renew_plan(own_, plan_, shape_, passes_, context);
+  else if (backend_->make_plan)
+    own_ = backend_->make_plan(plan_, shape_, passes_, context);
+}
+
+void PreparedPlan::check() {
   check_plan(plan_, shape_);
   last_page_ = sextant::last_page(plan_, shape_);
   covers_distances_ = sextant::covers_distances(plan_, shape_);
-  if (backend.make_plan) own_ = backend.make_plan(plan_, shape_, passes, context);
 }
 
 template <class T>

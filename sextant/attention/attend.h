@@ -34,8 +34,12 @@ struct Backend {
   bool batch_invariant = true;
   // Makes the backend's own part of a plan that has been checked. Null: the backend has no such
   // part.
-  std::unique_ptr<const BackendPlan> (*make_plan)(const Plan&, const PlanShape&, Passes,
-                                                  const Context&) = nullptr;
+  std::unique_ptr<BackendPlan> (*make_plan)(const Plan&, const PlanShape&, Passes,
+                                            const Context&) = nullptr;
+  // Makes the part for another plan, in the memory of the one that is given. Null: make_plan makes
+  // it anew.
+  void (*renew_plan)(std::unique_ptr<BackendPlan>&, const Plan&, const PlanShape&, Passes,
+                     const Context&) = nullptr;
   void (*attend_f32)(const Operands<float>&, const PreparedPlan&, const Attended<float>&,
                      const Context&) = nullptr;
   void (*attend_backward_f32)(const Operands<float>&, const PreparedPlan&,
@@ -84,14 +88,20 @@ SEXTANT_API void join(const Backend& backend);
 SEXTANT_API const Backend& backend(std::string_view name);
 
 // A plan that has been checked and prepared for one backend and one shape. It is made once for a
-// layout and serves any number of calls, in any thread. The arrays that the plan points to must not
-// change while it is in use.
+// layout and serves any number of calls, in any thread, until it is renewed. The arrays that the
+// plan points to must not change while it is in use.
 class SEXTANT_API PreparedPlan {
  public:
   // Throws Error that names the field if frames, key ranges, rotations or pages do not fit the
   // shape.
   PreparedPlan(Plan plan, const PlanShape& shape, const Backend& backend,
                const Context& context = {}, Passes passes = Passes::kBoth);
+
+  // Takes another plan and shape for the same backend and passes, in the memory of those before: a
+  // decoding step whose plan is not larger than an earlier one allocates nothing. Rotations of the
+  // earlier plan that the new one points to must not have changed. Throws Error as the constructor
+  // does; the object then serves no call.
+  void renew(const Plan& plan, const PlanShape& shape, const Context& context = {});
 
   const Plan& plan() const { return plan_; }
   const PlanShape& shape() const { return shape_; }
@@ -108,7 +118,9 @@ class SEXTANT_API PreparedPlan {
   Passes passes_;
   int64_t last_page_ = -1;
   bool covers_distances_ = true;
-  std::unique_ptr<const BackendPlan> own_;
+
+  void check();
+  std::unique_ptr<BackendPlan> own_;
 };
 
 template <class T>

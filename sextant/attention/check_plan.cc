@@ -1,6 +1,7 @@
 #include "sextant/attention/check_plan.h"
 
 #include <algorithm>
+#include <bitset>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -18,9 +19,9 @@ constexpr int64_t kFarthestPosition = int64_t{1} << 52;
 // Without frames or sweeps no query would see any key, and all results would be zero.
 void check_not_empty(const Plan& plan, const PlanShape& s) {
   if (s.batch == 0 || s.heads == 0 || s.queries == 0 || s.keys == 0) return;
-  const std::string expected = "at least one (causal() and others of layouts.h make them)";
-  if (plan.frames.empty()) refuse_field("frames", expected, "none");
-  if (plan.sweeps.empty()) refuse_field("sweeps", expected, "none");
+  constexpr const char* kExpected = "at least one (causal() and others of layouts.h make them)";
+  if (plan.frames.empty()) refuse_field("frames", kExpected, "none");
+  if (plan.sweeps.empty()) refuse_field("sweeps", kExpected, "none");
 }
 
 int64_t pages_of_entry(const Plan& plan, const PlanShape& shape) {
@@ -54,20 +55,29 @@ void check_pages(const Plan& plan, const PlanShape& shape) {
 }
 
 void check_frame(size_t n, const Frame& f, const PlanShape& s) {
-  const std::string name = "frames[" + std::to_string(n) + "]";
-  if (f.batch != kEveryBatch) expect_between({name, ".batch"}, f.batch, 0, s.batch - 1);
-  expect_between({name, ".query_row"}, f.query_row, 0, s.queries);
-  expect_between({name, ".queries"}, f.queries, 0, s.queries - f.query_row);
-  expect_between({name, ".key_row"}, f.key_row, 0, s.keys);
-  expect_between({name, ".keys"}, f.keys, 0, s.keys - f.key_row);
-  expect_between({name, ".query_position"}, f.query_position, -kFarthestPosition,
-                 kFarthestPosition);
-  expect_between({name, ".key_position"}, f.key_position, -kFarthestPosition, kFarthestPosition);
+  const auto expect = [n](const char* member, int64_t got, int64_t low, int64_t high) {
+    if (got < low || got > high)
+      expect_between({"frames[" + std::to_string(n) + "]", member}, got, low, high);
+  };
+  if (f.batch != kEveryBatch) expect(".batch", f.batch, 0, s.batch - 1);
+  expect(".query_row", f.query_row, 0, s.queries);
+  expect(".queries", f.queries, 0, s.queries - f.query_row);
+  expect(".key_row", f.key_row, 0, s.keys);
+  expect(".keys", f.keys, 0, s.keys - f.key_row);
+  expect(".query_position", f.query_position, -kFarthestPosition, kFarthestPosition);
+  expect(".key_position", f.key_position, -kFarthestPosition, kFarthestPosition);
+}
+
+// Whether each frame is of another batch entry than the others, in ascending order.
+bool ascend_by_batch(const std::vector<Frame>& frames) {
+  for (size_t n = 0; n < frames.size(); ++n)
+    if (frames[n].batch <= (n == 0 ? kEveryBatch : frames[n - 1].batch)) return false;
+  return true;
 }
 
 void check_frames(const std::vector<Frame>& frames, const PlanShape& s) {
   for (size_t n = 0; n < frames.size(); ++n) check_frame(n, frames[n], s);
-  if (frames.size() < 2) return;
+  if (frames.size() < 2 || ascend_by_batch(frames)) return;
   std::vector<const Frame*> by_row;
   for (const Frame& f : frames)
     if (f.queries > 0) by_row.push_back(&f);
@@ -90,26 +100,55 @@ void check_frames(const std::vector<Frame>& frames, const PlanShape& s) {
 
 }  // namespace
 
-void check_rotation(const std::string& name, const SideRotation& side, const Rotation& rotation,
+namespace {
+
+// The columns that the pairs so far rotate. It allocates only for unusually wide heads, because
+// decoding checks a plan at each step.
+class UsedColumns {
+ public:
+  explicit UsedColumns(int64_t columns) {
+    if (columns > kNear) wide_.resize(static_cast<size_t>(columns), false);
+  }
+  // Marks a column. Returns whether it was marked before.
+  bool mark(int column) {
+    const auto at = static_cast<size_t>(column);
+    const bool before = wide_.empty() ? near_[at] : wide_[at];
+    if (wide_.empty())
+      near_[at] = true;
+    else
+      wide_[at] = true;
+    return before;
+  }
+
+ private:
+  static constexpr int64_t kNear = 1024;
+  std::bitset<kNear> near_;
+  std::vector<bool> wide_;
+};
+
+}  // namespace
+
+void check_rotation(const SideName& name, const SideRotation& side, const Rotation& rotation,
                     int64_t rows, int64_t columns) {
   const auto& pairs = rotation.pairs;
-  std::vector<bool> used(static_cast<size_t>(columns), false);
+  UsedColumns used(columns);
   for (size_t f = 0; f < pairs.size(); ++f) {
     for (const int column : {pairs[f].first, pairs[f].second}) {
-      const auto field = [&] { return name + ".rotation.pairs[" + std::to_string(f) + "]"; };
+      const auto field = [&] { return name.text() + ".rotation.pairs[" + std::to_string(f) + "]"; };
       if (column < 0 || column >= columns) expect_between({field()}, column, 0, columns - 1);
-      if (used[static_cast<size_t>(column)])
+      if (used.mark(column))
         refuse_field(field(), "columns that no other pair turns", text(column));
-      used[static_cast<size_t>(column)] = true;
     }
-    if (pairs[f].axis < 0) refuse_field(name + ".rotation.axis", "at least 0", text(pairs[f].axis));
+    if (pairs[f].axis < 0)
+      refuse_field(name.text() + ".rotation.axis", "at least 0", text(pairs[f].axis));
     if (!std::isfinite(pairs[f].growth))
-      refuse_field(name + ".rotation.growth", "a finite number", std::to_string(pairs[f].growth));
+      refuse_field(name.text() + ".rotation.growth", "a finite number",
+                   std::to_string(pairs[f].growth));
   }
   if (!pairs.empty() && rows > 0 && !side.rotary_positions)
-    refuse_field(name + ".rotary_positions", "data", "a null pointer");
-  if (!side.offset.empty())
-    expect_equal({name, ".offset"}, static_cast<int64_t>(side.offset.size()),
+    refuse_field(name.text() + ".rotary_positions", "data", "a null pointer");
+  if (!side.offset.empty() && side.offset.size() != pairs.size())
+    expect_equal({name.text(), ".offset"}, static_cast<int64_t>(side.offset.size()),
                  static_cast<int64_t>(pairs.size()), "one for each pair");
 }
 
@@ -121,9 +160,10 @@ std::span<const Rotation> rotations_of(const SideRotation& side, size_t frames) 
   return {side.rotation, side.frame_stride == 0 ? 1 : frames};
 }
 
-void check_side(const std::string& name, const SideRotation& side, size_t frames, int64_t rows,
+void check_side(const SideName& name, const SideRotation& side, size_t frames, int64_t rows,
                 int64_t columns) {
-  expect_between({name, ".frame_stride"}, side.frame_stride, 0, 1);
+  if (side.frame_stride < 0 || side.frame_stride > 1)
+    expect_between({name.text(), ".frame_stride"}, side.frame_stride, 0, 1);
   for (const Rotation& rotation : rotations_of(side, frames))
     check_rotation(name, side, rotation, rows, columns);
 }
@@ -134,7 +174,7 @@ bool grows(const Rotation& rotation) {
 
 // The factors e^{growth t} of a query and e^{-growth s} of a key depend on the distance t - s alone
 // only if both sides have the same growth.
-void check_growth(const std::string& name, const Sweep& sweep, size_t frames) {
+void check_growth(int64_t n, const Sweep& sweep, size_t frames) {
   const auto of_queries = rotations_of(sweep.query, frames);
   const auto of_keys = rotations_of(sweep.key, frames);
   if (std::ranges::none_of(of_queries, grows) && std::ranges::none_of(of_keys, grows)) return;
@@ -145,7 +185,8 @@ void check_growth(const std::string& name, const Sweep& sweep, size_t frames) {
     return std::ranges::equal(a.pairs, b.pairs, same_pair);
   };
   if (!std::ranges::equal(of_queries, of_keys, alike))
-    refuse_field(name, "the same pairs and growth for query and key where there is growth",
+    refuse_field(SideName{n}.text(),
+                 "the same pairs and growth for query and key where there is growth",
                  "different ones");
 }
 
@@ -178,12 +219,12 @@ void each_range(const Plan& plan, const PlanShape& shape, F&& f) {
 void check_sweeps(const Plan& plan, const PlanShape& shape) {
   for (size_t n = 0; n < plan.sweeps.size(); ++n) {
     const Sweep& sweep = plan.sweeps[n];
-    const std::string name = "sweeps[" + std::to_string(n) + "]";
-    check_side(name + ".query", sweep.query, plan.frames.size(), shape.queries, shape.columns);
-    check_side(name + ".key", sweep.key, plan.frames.size(), shape.keys, shape.columns);
-    check_growth(name, sweep, plan.frames.size());
+    const auto index = static_cast<int64_t>(n);
+    check_side({index, ".query"}, sweep.query, plan.frames.size(), shape.queries, shape.columns);
+    check_side({index, ".key"}, sweep.key, plan.frames.size(), shape.keys, shape.columns);
+    check_growth(index, sweep, plan.frames.size());
     if (shape.queries > 0 && !sweep.key_ranges)
-      refuse_field(name + ".key_ranges", "data", "a null pointer");
+      refuse_field(SideName{index, ".key_ranges"}.text(), "data", "a null pointer");
   }
   each_range(plan, shape, [](const Frame&, int64_t i, KeyRange range, const auto& seen) {
     for (const KeyRange& other : seen)

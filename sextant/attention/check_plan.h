@@ -14,9 +14,18 @@ void check_pages_below(const Plan& plan, const PlanShape& shape, int64_t pages);
 // Checks that each distance between a query and a key that it sees has a diagonal.
 void check_distances(const Plan& plan, const PlanShape& shape);
 
-// Checks one of a side's rotations, for `rows` rows of `columns` columns. `name` is the side's
-// name.
-void check_rotation(const std::string& name, const SideRotation& side, const Rotation& rotation,
+// The name of a side of a sweep, which becomes a string only if there is an error.
+struct SideName {
+  int64_t sweep = -1;  // -1: the side belongs to no sweep
+  const char* member = "";
+
+  std::string text() const {
+    return (sweep < 0 ? "" : "sweeps[" + std::to_string(sweep) + "]") + member;
+  }
+};
+
+// Checks one of a side's rotations, for `rows` rows of `columns` columns.
+void check_rotation(const SideName& name, const SideRotation& side, const Rotation& rotation,
                     int64_t rows, int64_t columns);
 
 // The highest page in the plan's page table; -1: there is none.

@@ -49,6 +49,18 @@ sextant_status sextant_cache_add(sextant_cache* cache, int64_t first_position, i
   });
 }
 
+sextant_status sextant_cache_add_rotated(sextant_cache* cache, int64_t first_position,
+                                         const sextant_rope* rope, int64_t* sequence) {
+  return guarded([&] {
+    int64_t& id = need(sequence, "sequence");
+    id = need(cache, "cache").cache.add(first_position, need(rope, "rope").rotation);
+  });
+}
+
+sextant_status sextant_cache_reserve(sextant_cache* cache, int64_t sequence, int64_t rows) {
+  return guarded([&] { need(cache, "cache").cache.reserve(sequence, rows); });
+}
+
 sextant_status sextant_cache_fork(sextant_cache* cache, int64_t sequence, int64_t rows,
                                   int64_t* fork) {
   return guarded([&] {

@@ -9,53 +9,81 @@ namespace sextant {
 
 using namespace cache_checks;
 
-namespace {
-
-bool same(const Rotation& a, const Rotation& b) {
+bool same_rotation(const Rotation& a, const Rotation& b) {
   return a.gain == b.gain && std::ranges::equal(a.pairs, b.pairs, [](const auto& x, const auto& y) {
            return x.first == y.first && x.second == y.second && x.speed == y.speed &&
                   x.growth == y.growth && x.axis == y.axis;
          });
 }
 
-}  // namespace
-
 CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries)
-    : k_(cache.key_pages()),
-      v_(cache.value_pages()),
-      page_rows_(cache.shape().page_rows),
-      queries_(queries) {
+    : page_rows_(cache.shape().page_rows), queries_(queries) {
   expect_between("queries", queries, 0, kFarthestPosition);
-  for (const Entry& entry : entries) rows_ = std::max(rows_, cache.rows(entry.sequence));
+  entries_.assign(entries.begin(), entries.end());
+  renew(cache);
+}
+
+void CachedBatch::renew(const KvCache& cache) {
+  set(cache, [&](int64_t sequence) { return cache.rows(sequence); });
+}
+
+CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries,
+                         int64_t rows)
+    : page_rows_(cache.shape().page_rows), queries_(queries) {
+  entries_.assign(entries.begin(), entries.end());
+  set(cache, [rows](int64_t) { return rows; });
+}
+
+template <class RowsOf>
+void CachedBatch::set(const KvCache& cache, RowsOf rows_of) {
+  k_ = cache.key_pages();
+  v_ = cache.value_pages();
+  rows_ = 0;
+  for (const Entry& entry : entries_) rows_ = std::max(rows_, rows_of(entry.sequence));
   pages_per_sequence_ = (rows_ + page_rows_ - 1) / page_rows_;
-  plan_.frames.reserve(entries.size());
-  key_positions_.reserve(entries.size() * static_cast<size_t>(rows_));
-  query_positions_.reserve(entries.size() * static_cast<size_t>(queries));
-  table_.reserve(entries.size() * static_cast<size_t>(pages_per_sequence_) + 1);
-  for (size_t b = 0; b < entries.size(); ++b) {
-    add_frame(cache, entries[b].sequence, static_cast<int64_t>(b));
-    add_ranges(group_of(cache, entries[b]), static_cast<int64_t>(b));
-    const bool held = cache.rotated_by(entries[b].sequence).has_value();
-    members_.push_back({entries[b].sequence, held ? entries[b].rotation : nullptr});
+  plan_.frames.clear();
+  key_positions_.clear();
+  query_positions_.clear();
+  table_.clear();
+  members_.clear();
+  plan_.frames.reserve(entries_.size());
+  key_positions_.reserve(entries_.size() * static_cast<size_t>(rows_));
+  query_positions_.reserve(entries_.size() * static_cast<size_t>(queries_));
+  table_.reserve(entries_.size() * static_cast<size_t>(pages_per_sequence_) + 1);
+  for (RotationGroup& group : groups_) group.key_ranges.clear();
+  for (size_t n = 0; n < entries_.size(); ++n) {
+    const Entry& entry = entries_[n];
+    const auto b = static_cast<int64_t>(n);
+    add_frame(cache, b, rows_of);
+    add_ranges(group_of(cache, entry), b);
+    const bool held = cache.rotated_by(entry.sequence).has_value();
+    members_.push_back({entry.sequence, held ? entry.rotation : nullptr});
   }
   table_.push_back(0);  // the table's address must not be null, even without rows
-  for (const RotationGroup& group : groups_)
-    plan_.sweeps.push_back({.query = {.rotation = group.query,
-                                      .rotary_positions = query_positions_.data(),
-                                      .batch_stride = queries},
-                            .key = {.rotation = group.key,
-                                    .rotary_positions = key_positions_.data(),
-                                    .batch_stride = rows_},
-                            .key_ranges = group.key_ranges.data(),
-                            .batch_stride = queries});
+  add_sweeps();
   plan_.diagonals = {.farthest = std::max<int64_t>(rows_ - 1, 0),
                      .count = std::max<int64_t>(rows_, 0)};
   plan_.pages = {.at = table_.data(), .batch_stride = pages_per_sequence_, .rows = rows_};
 }
 
-void CachedBatch::add_frame(const KvCache& cache, int64_t sequence, int64_t b) {
-  const int64_t rows = cache.rows(sequence), first = cache.first_position(sequence);
-  expect_between("queries", queries_, 0, rows);
+void CachedBatch::add_sweeps() {
+  plan_.sweeps.clear();
+  for (const RotationGroup& group : groups_)
+    plan_.sweeps.push_back({.query = {.rotation = group.query,
+                                      .rotary_positions = query_positions_.data(),
+                                      .batch_stride = queries_},
+                            .key = {.rotation = group.key,
+                                    .rotary_positions = key_positions_.data(),
+                                    .batch_stride = rows_},
+                            .key_ranges = group.key_ranges.data(),
+                            .batch_stride = queries_});
+}
+
+template <class RowsOf>
+void CachedBatch::add_frame(const KvCache& cache, int64_t b, RowsOf rows_of) {
+  const int64_t sequence = entries_[static_cast<size_t>(b)].sequence;
+  const int64_t rows = rows_of(sequence), first = cache.first_position(sequence);
+  if (queries_ > rows) expect_between("queries", queries_, 0, rows);
   plan_.frames.push_back({.batch = b,
                           .queries = queries_,
                           .query_position = first + rows - queries_,
@@ -64,14 +92,15 @@ void CachedBatch::add_frame(const KvCache& cache, int64_t sequence, int64_t b) {
   for (int64_t n = 0; n < rows_; ++n) key_positions_.push_back(first + n);
   for (int64_t n = rows - queries_; n < rows; ++n) query_positions_.push_back(first + n);
   const std::span<const int64_t> pages = cache.pages(sequence);
-  table_.insert(table_.end(), pages.begin(), pages.end());
+  table_.insert(table_.end(), pages.begin(),
+                pages.begin() + std::min(std::ssize(pages), pages_per_sequence_));
   // Shorter sequences are padded with page 0; their frames end before it.
   table_.resize(static_cast<size_t>((b + 1) * pages_per_sequence_), 0);
 }
 
 size_t CachedBatch::group_of(const KvCache& cache, const Entry& entry) {
   const std::optional<Rotation>& held = cache.rotated_by(entry.sequence);
-  if (held && !(entry.rotation && same(*held, *entry.rotation)))
+  if (held && !(entry.rotation && same_rotation(*held, *entry.rotation)))
     fail("kv cache: batch: sequence " + std::to_string(entry.sequence) +
          ": expected the rotation by which its keys are held rotated");
   const Rotation* of_keys = held ? nullptr : entry.rotation;
@@ -112,7 +141,7 @@ void CachedBatch::set_keys(Operands<float>& operands, const KvCache& cache) cons
     expect_same("rows", cache.rows(sequence), plan_.frames[b].keys);
     expect_same("first_position", cache.first_position(sequence), plan_.frames[b].key_position);
     const std::optional<Rotation>& held = cache.rotated_by(sequence);
-    if (rotated_by ? !held || !same(*held, *rotated_by) : held.has_value())
+    if (rotated_by ? !held || !same_rotation(*held, *rotated_by) : held.has_value())
       refuse("rotated_by: expected that of the batch, but got another");
     const auto own = std::span(table_).subspan(b * static_cast<size_t>(pages_per_sequence_));
     const std::span<const int64_t> pages = cache.pages(sequence);

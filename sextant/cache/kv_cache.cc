@@ -4,14 +4,15 @@
 #include <string>
 #include <utility>
 
-#include "sextant/attention/rotary/cos_sin.h"
 #include "sextant/base/error.h"
 #include "sextant/base/packed.h"
 #include "sextant/cache/cache_checks.h"
+#include "sextant/cache/stored_rows.h"
 
 namespace sextant {
 
 using namespace cache_checks;
+using namespace stored_rows;
 
 namespace {
 
@@ -44,20 +45,6 @@ void check_rows(const std::string& name, const AnyView<T>& x, int64_t heads, int
   expect_equal(name + ".rows", x.rows, rows);
   expect_equal(name + ".columns", x.columns, columns);
   if (heads * rows * columns > 0 && !x.data) fail("kv cache: " + name + ": expected data");
-}
-
-// Copies one row of all heads, converting between formats.
-void copy_row(const AnyView<const float>& from, StoredRow source, const AnyView<float>& to,
-              StoredRow target) {
-  HostAnyView(from).visit([&](const auto& x) {
-    HostAnyView(to).visit([&](const auto& y) {
-      using Number = std::remove_pointer_t<decltype(y.data)>;
-      for (int64_t h = 0; h < x.heads; ++h)
-        for (int64_t c = 0; c < x.columns; ++c)
-          y(target.batch, h, target.row, c) =
-              narrowed<Number>(to_float(x(source.batch, h, source.row, c)));
-    });
-  });
 }
 
 bool same_pairs(const Rotation& a, const Rotation& b) {
@@ -96,6 +83,7 @@ int64_t KvCache::add(int64_t first_position, std::optional<Rotation> rotated_by)
 int64_t KvCache::fork(int64_t sequence, int64_t rows) {
   expect_between("rows", rows, 0, at(sequence).rows);
   Sequence copy = at(sequence);
+  copy.reserved_pages = 0;
   copy.rows = rows;
   copy.pages.resize(static_cast<size_t>((rows + shape_.page_rows - 1) / shape_.page_rows));
   for (const int64_t page : copy.pages) ++users_[static_cast<size_t>(page)];
@@ -108,17 +96,41 @@ void KvCache::remove(int64_t sequence) {
   sequences_.erase(sequence);
 }
 
+void KvCache::hold_rotated(int64_t sequence, std::optional<Rotation> rotated_by) {
+  Sequence& t = at(sequence);
+  if (t.rows != 0) bad("rotated_by: rows", "0, as their keys are held already", t.rows);
+  check_rotation(rotated_by, shape_.key_columns);
+  t.rotated_by = std::move(rotated_by);
+}
+
+void KvCache::reserve(int64_t sequence, int64_t rows) {
+  Sequence& t = at(sequence);
+  expect_between("rows", rows, 0, kFarthestPosition);
+  const bool shares_last = !t.pages.empty() && users_[static_cast<size_t>(t.pages.back())] > 1;
+  t.reserved_pages = (rows + shape_.page_rows - 1) / shape_.page_rows + (shares_last ? 1 : 0);
+  t.pages.reserve(static_cast<size_t>(t.reserved_pages));
+  int64_t needed = 0;
+  for (const auto& [id, one] : sequences_)
+    needed += std::max<int64_t>(one.reserved_pages - std::ssize(one.pages), 0);
+  add_free_pages(needed - std::ssize(free_));
+}
+
+void KvCache::add_free_pages(int64_t count) {
+  if (count <= 0) return;
+  const size_t pages = users_.size() + static_cast<size_t>(count);
+  const auto bytes = [&](int64_t columns) {
+    return pages * static_cast<size_t>(shape_.key_heads * shape_.page_rows * columns *
+                                       key_pages().element_size());
+  };
+  keys_.resize(bytes(shape_.key_columns));
+  values_.resize(bytes(shape_.value_columns));
+  free_.reserve(pages);  // for release()
+  for (size_t page = pages; page-- > users_.size();) free_.push_back(static_cast<int64_t>(page));
+  users_.resize(pages, 0);
+}
+
 int64_t KvCache::new_page() {
-  if (free_.empty()) {
-    free_.push_back(static_cast<int64_t>(users_.size()));
-    users_.push_back(0);
-    const int64_t rows = static_cast<int64_t>(users_.size()) * shape_.key_heads * shape_.page_rows;
-    const auto bytes = [&](int64_t columns) {
-      return static_cast<size_t>(rows * columns * key_pages().element_size());
-    };
-    keys_.resize(bytes(shape_.key_columns));
-    values_.resize(bytes(shape_.value_columns));
-  }
+  if (free_.empty()) add_free_pages(1);
   const int64_t page = free_.back();
   free_.pop_back();
   users_[static_cast<size_t>(page)] = 1;
@@ -159,12 +171,67 @@ StoredRow KvCache::stored(const Sequence& sequence, int64_t row) const {
   return {sequence.pages[static_cast<size_t>(row / shape_.page_rows)], row % shape_.page_rows};
 }
 
+// Reads elements of the keys of a sequence, rows counted from `first`.
+auto KvCache::reader(const Sequence& sequence, int64_t first) const {
+  return [this, &sequence, first, held = HostAnyView(key_pages())](int64_t h, int64_t row,
+                                                                   int64_t c) -> double {
+    const auto [page, at] = stored(sequence, first + row);
+    return held(page, h, at, c);
+  };
+}
+
+template <class Read>
+void KvCache::check_rotated(const char* name, const Rerotation& rotation, Read read) const {
+  each_rotated(rotation, shape_.key_heads, read, [&](int64_t h, int64_t row, int64_t c, double x) {
+    if (overflows(x, shape_.dtype)) refuse_overflow(name, shape_.dtype, x, h, row, c);
+  });
+}
+
+template <class Read>
+void KvCache::write_rotated(const Sequence& sequence, int64_t first, const Rerotation& rotation,
+                            Read read) {
+  const HostAnyView held(keys());
+  each_rotated(rotation, shape_.key_heads, read, [&](int64_t h, int64_t row, int64_t c, double x) {
+    const auto [page, at] = stored(sequence, first + row);
+    held.set(page, h, at, c, x);
+  });
+}
+
 void KvCache::append_held(int64_t sequence, const AnyView<const float>& k,
                           const AnyView<const float>& v, int64_t b) {
+  check_appended(k, v, b);
   Sequence& t = at(sequence);
+  add_rows(t, k, v, b);
+}
+
+void KvCache::append(int64_t sequence, const AnyView<const float>& k, const AnyView<const float>& v,
+                     int64_t b) {
+  check_appended(k, v, b);
+  Sequence& t = at(sequence);
+  if (!t.rotated_by) return add_rows(t, k, v, b);
+  const int64_t first = t.rows;
+  const HostAnyView unrotated(k);
+  const auto read = [&](int64_t h, int64_t row, int64_t c) -> double {
+    return unrotated(b, h, row, c);
+  };
+  const Rerotation rotation = {nullptr, 0, &*t.rotated_by, t.first_position + first, k.rows};
+  check_rotated("k, rotated", rotation, read);
+  add_rows(t, k, v, b);
+  write_rotated(t, first, rotation, read);
+}
+
+void KvCache::check_appended(const AnyView<const float>& k, const AnyView<const float>& v,
+                             int64_t b) const {
   check_rows("k", k, shape_.key_heads, k.rows, shape_.key_columns);
   check_rows("v", v, shape_.key_heads, k.rows, shape_.value_columns);
   expect_between("b", b, 0, std::min(k.batch, v.batch) - 1);
+  check_fits("k", k, b, shape_.dtype);
+  check_fits("v", v, b, shape_.dtype);
+}
+
+// Appends rows that have been checked.
+void KvCache::add_rows(Sequence& t, const AnyView<const float>& k, const AnyView<const float>& v,
+                       int64_t b) {
   const int64_t first = t.rows, last = first + k.rows;
   if (first % shape_.page_rows != 0 && first < last) own_page(t, first / shape_.page_rows);
   while (static_cast<int64_t>(t.pages.size()) * shape_.page_rows < last)
@@ -174,15 +241,6 @@ void KvCache::append_held(int64_t sequence, const AnyView<const float>& k,
     copy_row(v, {b, n}, values(), stored(t, first + n));
   }
   t.rows = last;
-}
-
-void KvCache::append(int64_t sequence, const AnyView<const float>& k, const AnyView<const float>& v,
-                     int64_t b) {
-  const int64_t first = rows(sequence);
-  append_held(sequence, k, v, b);
-  Sequence& t = at(sequence);
-  if (t.rotated_by)
-    rotate_rows(t, first, t.rows, nullptr, 0, &*t.rotated_by, t.first_position + first);
 }
 
 void KvCache::truncate(int64_t sequence, int64_t rows) {
@@ -200,6 +258,10 @@ void KvCache::drop(int64_t sequence, int64_t first, int64_t count) {
   expect_between("first", first, 0, t.rows);
   expect_between("count", count, 0, t.rows - first);
   const int64_t last = t.rows - count;
+  const Rotation* const held = t.rotated_by ? &*t.rotated_by : nullptr;
+  const Rerotation move = {held, t.first_position + first + count, held, t.first_position + first,
+                           last - first};
+  if (held) check_rotated("drop: k, rotated", move, reader(t, first + count));
   if (count > 0 && first < last)
     for (int64_t n = first / shape_.page_rows; n <= (last - 1) / shape_.page_rows; ++n)
       own_page(t, n);
@@ -208,16 +270,14 @@ void KvCache::drop(int64_t sequence, int64_t first, int64_t count) {
     copy_row(values(), stored(t, row + count), values(), stored(t, row));
   }
   truncate(sequence, last);
-  if (t.rotated_by)
-    rotate_rows(t, first, last, &*t.rotated_by, t.first_position + first + count, &*t.rotated_by,
-                t.first_position + first);
+  if (held) write_rotated(t, first, move, reader(t, first));
 }
 
 void KvCache::rerotate(int64_t sequence, int64_t first_position) {
   Sequence& t = at(sequence);
   expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
   if (t.rotated_by)
-    rotate_rows(t, 0, t.rows, &*t.rotated_by, t.first_position, &*t.rotated_by, first_position);
+    rotate_rows(t, {&*t.rotated_by, t.first_position, &*t.rotated_by, first_position, t.rows});
   t.first_position = first_position;
 }
 
@@ -230,40 +290,16 @@ void KvCache::rerotate(int64_t sequence, const Rotation& rotation) {
   check_rotation(rotation, shape_.key_columns);
   if (!same_pairs(rotation, *t.rotated_by))
     fail("kv cache: rerotate: expected the pairs of columns that the keys are rotated by");
-  rotate_rows(t, 0, t.rows, &*t.rotated_by, t.first_position, &rotation, t.first_position);
+  rotate_rows(t, {&*t.rotated_by, t.first_position, &rotation, t.first_position, t.rows});
   t.rotated_by = rotation;
 }
 
-// Rotates rows [first, last), which `from` has rotated with the first one at from_position, so that
-// they are as if rotated by `to` with the first one at to_position. The angle between them is a
-// difference of exact phases: it has no error, however far apart the positions are.
-void KvCache::rotate_rows(Sequence& sequence, int64_t first, int64_t last, const Rotation* from,
-                          int64_t from_position, const Rotation* to, int64_t to_position) {
-  const int64_t count = last - first;
-  if (count == 0) return;
-  for (int64_t n = first / shape_.page_rows; n <= (last - 1) / shape_.page_rows; ++n)
-    own_page(sequence, n);
-  const double gain = to->gain / (from ? from->gain : 1);
-  const HostAnyView held(keys());
-  const PositionRun rotary_positions = {.first = to_position, .count = count};
-  std::vector<float> cos(static_cast<size_t>(count)), sin(static_cast<size_t>(count));
-  for (size_t f = 0; f < to->pairs.size(); ++f) {
-    const Rotation::Pair& pair = to->pairs[f];
-    Turns speed = pair.speed, offset;
-    if (from) {
-      speed = speed - from->pairs[f].speed;
-      offset = from->pairs[f].speed * (to_position - from_position);
-    }
-    cos_sin_of_positions(speed, offset, {&rotary_positions, 1}, cos.data(), sin.data());
-    for (int64_t h = 0; h < shape_.key_heads; ++h)
-      for (int64_t n = 0; n < count; ++n) {
-        const auto [page, row] = stored(sequence, first + n);
-        const double c = cos[static_cast<size_t>(n)], s = sin[static_cast<size_t>(n)];
-        const double x = held(page, h, row, pair.first), y = held(page, h, row, pair.second);
-        held.set(page, h, row, pair.first, gain * (x * c - y * s));
-        held.set(page, h, row, pair.second, gain * (x * s + y * c));
-      }
-  }
+// Rotates all rows in place. Nothing is written if the cache's type does not hold a result.
+void KvCache::rotate_rows(Sequence& sequence, const Rerotation& rotation) {
+  if (rotation.count == 0) return;
+  check_rotated("rerotate: k, rotated", rotation, reader(sequence, 0));
+  for (int64_t n = 0; n <= (rotation.count - 1) / shape_.page_rows; ++n) own_page(sequence, n);
+  write_rotated(sequence, 0, rotation, reader(sequence, 0));
 }
 
 void KvCache::read(int64_t sequence, int64_t first, const AnyView<float>& k,

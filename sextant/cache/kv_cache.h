@@ -15,10 +15,13 @@
 // differently for each sequence or anew at each step, which is not so in engines that cache rotated
 // keys. With `rotated_by` keys are rotated once, at their position, which saves this work where a
 // sequence's spectrum never changes. Moving rotated keys rotates them by the difference of
-// positions: the angle is exact, and each move rounds to the cache's format again.
+// positions: the angle is exact, and each move rounds to the cache's format again. A key must fit
+// before and after its rotation.
 //
 // Keys and values are stored in float32, or rounded to bfloat16 or float16, which halves the memory
-// and the traffic of a decoding step.
+// and the traffic of a decoding step. A finite key or value that this type would round to infinity
+// (from 65520 on in float16) is an Error that names its head, row and column, and nothing is
+// written.
 //
 // Not thread-safe. Views and tables are valid until the next non-const call. Errors name the field.
 #pragma once
@@ -36,6 +39,10 @@
 #include "sextant/base/export.h"
 
 namespace sextant {
+
+namespace stored_rows {
+struct Rerotation;  // internal
+}
 
 struct KvCacheShape {
   int64_t key_heads = 1, key_columns = 0, value_columns = 0;
@@ -60,6 +67,12 @@ class SEXTANT_API KvCache {
   // Adds a sequence that shares the first `rows` rows of another one, and returns its id.
   int64_t fork(int64_t sequence, int64_t rows);
   void remove(int64_t sequence);
+  // Sets or removes the rotation by which the keys of a sequence without rows will be stored.
+  void hold_rotated(int64_t sequence, std::optional<Rotation> rotated_by);
+  // Takes memory for the pages with which the sequence has `rows` rows in all, a copy of a shared
+  // last page included: until then append() allocates nothing. Sequences that outgrow their own
+  // reservation take from these pages, too.
+  void reserve(int64_t sequence, int64_t rows);
 
   bool holds(int64_t sequence) const { return sequences_.contains(sequence); }
   int64_t rows(int64_t sequence) const { return at(sequence).rows; }
@@ -98,6 +111,7 @@ class SEXTANT_API KvCache {
  private:
   struct Sequence {
     int64_t rows = 0, first_position = 0;
+    int64_t reserved_pages = 0;  // pages in all, for which free pages are kept
     std::vector<int64_t> pages;
     std::optional<Rotation> rotated_by;
   };
@@ -106,6 +120,7 @@ class SEXTANT_API KvCache {
   Sequence& at(int64_t sequence) {
     return const_cast<Sequence&>(std::as_const(*this).at(sequence));
   }
+  void add_free_pages(int64_t count);
   int64_t new_page();
   void release(int64_t page);
   void own_page(Sequence& sequence, int64_t n);  // copies the page if it is shared
@@ -113,8 +128,17 @@ class SEXTANT_API KvCache {
   AnyView<float> keys() { return pages_of(keys_.data(), shape_.key_columns); }
   AnyView<float> values() { return pages_of(values_.data(), shape_.value_columns); }
   AnyView<float> pages_of(std::byte* data, int64_t columns) const;
-  void rotate_rows(Sequence& sequence, int64_t first, int64_t last, const Rotation* from,
-                   int64_t from_position, const Rotation* to, int64_t to_position);
+  void check_appended(const AnyView<const float>& k, const AnyView<const float>& v,
+                      int64_t b) const;
+  void add_rows(Sequence& sequence, const AnyView<const float>& k, const AnyView<const float>& v,
+                int64_t b);
+  auto reader(const Sequence& sequence, int64_t first) const;
+  template <class Read>
+  void check_rotated(const char* name, const stored_rows::Rerotation& rotation, Read read) const;
+  template <class Read>
+  void write_rotated(const Sequence& sequence, int64_t first,
+                     const stored_rows::Rerotation& rotation, Read read);
+  void rotate_rows(Sequence& sequence, const stored_rows::Rerotation& rotation);
 
   KvCacheShape shape_;
   std::vector<std::byte, LinesAllocator<std::byte>> keys_, values_;
@@ -123,6 +147,9 @@ class SEXTANT_API KvCache {
   std::map<int64_t, Sequence> sequences_;
   int64_t next_sequence_ = 0;
 };
+
+// Whether both have the same pairs, speeds and gain.
+SEXTANT_API bool same_rotation(const Rotation& a, const Rotation& b);
 
 // Cached sequences as a batch: the operands of a score that say where keys are stored, and which
 // keys the last `queries` rows of each sequence see. It must live as long as the score, and the
@@ -140,6 +167,10 @@ class SEXTANT_API CachedBatch {
   // rotation.
   CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries);
   CachedBatch(const CachedBatch&) = delete;
+
+  // Takes the rows that the sequences have now, in the memory of those before. Throws Error as the
+  // constructor does; the batch then serves no call.
+  void renew(const KvCache& cache);
 
   // Frames, sweeps (causal), diagonals (all distances of the batch) and pages. The same plan serves
   // the caches of other layers, if they were filled by the same calls.
@@ -168,13 +199,22 @@ class SEXTANT_API CachedBatch {
     std::vector<KeyRange> key_ranges;  // [entries, queries]
   };
 
-  void add_frame(const KvCache& cache, int64_t sequence, int64_t b);
+  friend class Decoding;
+
+  // The batch as it will be when each sequence has `rows` rows. Pages that do not exist yet are 0.
+  CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries, int64_t rows);
+  template <class RowsOf>
+  void set(const KvCache& cache, RowsOf rows_of);
+  template <class RowsOf>
+  void add_frame(const KvCache& cache, int64_t b, RowsOf rows_of);
   size_t group_of(const KvCache& cache, const Entry& entry);
   void add_ranges(size_t own, int64_t b);
+  void add_sweeps();
 
   AnyView<const float> k_, v_;
   int64_t page_rows_ = 0, rows_ = 0, pages_per_sequence_ = 0, queries_ = 0;
   std::vector<int64_t> table_, key_positions_, query_positions_;
+  std::vector<Entry> entries_;
   std::vector<Member> members_;  // [entries]
   std::vector<RotationGroup> groups_;
   Plan plan_;

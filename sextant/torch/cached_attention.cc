@@ -1,17 +1,24 @@
 #include "sextant/torch/cached_attention.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "sextant/attention/rotary/rotate.h"
 #include "sextant/base/error.h"
+#include "sextant/torch/operators/executor.h"
 #include "sextant/torch/operators/tensor_data.h"
+#include "sextant/torch/operators/views.h"
 #include "sextant/torch/to_float.h"
 
 namespace sextant {
@@ -39,15 +46,104 @@ at::Tensor as_tensor(const AnyView<const float>& pages) {
                        scalar_type(pages.dtype));
 }
 
-void check_plain(const KvCache& cache, std::span<const SequenceGrowth> sequences,
-                 const TensorOperands& operands) {
-  const bool turns = std::ranges::any_of(
+[[noreturn]] void refuse_rotated(int64_t sequence, const std::string& reason) {
+  fail("kv cache: sequence " + std::to_string(sequence) + ": its keys are held rotated: expected " +
+       reason);
+}
+
+// Whether rows [row, row + count) of int64 [1, 1, rows] are at `position` and following ones.
+bool are_consecutive(const at::Tensor& positions, int64_t row, int64_t count, int64_t position) {
+  if (positions.size(0) != 1 || positions.size(1) != 1) return false;
+  const auto at = positions.accessor<int64_t, 3>();
+  for (int64_t n = 0; n < count; ++n)
+    if (at[0][0][row + n] != position + n) return false;
+  return true;
+}
+
+bool rotates(const TensorOperands& operands) {
+  return std::ranges::any_of(
       operands.sweeps, [](const SweepOperand& sweep) { return !sweep.rotation.pairs.empty(); });
-  for (const SequenceGrowth& sequence : sequences)
-    if (turns && cache.rotated_by(sequence.sequence))
-      fail("kv cache: sequence " + std::to_string(sequence.sequence) +
-           ": expected plain keys, as the method turns them, but they are held rotated (turn the "
-           "queries, and use a method that does not)");
+}
+
+// The rotation by which every sweep rotates the queries and keys of the n-th sequence, each at its
+// position; or null, if there is no such rotation.
+const Rotation* only_rotation(const TensorOperands& operands, const Layout& layout, size_t n) {
+  const Frame& frame = layout.cached[n];
+  const Rotation* only = nullptr;
+  for (const SweepOperand& sweep : operands.sweeps) {
+    const Rotation& own = sweep.of_frames.empty() ? sweep.rotation : sweep.of_frames[n];
+    if (own.pairs.empty() || !sweep.query_offset.empty() || !sweep.key_offset.empty() ||
+        (only && !same_rotation(*only, own)) ||
+        !are_consecutive(sweep.query_rotary_positions, frame.query_row, frame.queries,
+                         frame.query_position) ||
+        !are_consecutive(sweep.key_rotary_positions, frame.key_row, frame.keys, frame.key_position))
+      return nullptr;
+    only = &own;
+  }
+  return only;
+}
+
+// x [1, heads, rows, columns] in float32, rotated at positions first, first + 1, ...
+at::Tensor rotated_from(const at::Tensor& x, const Rotation& rotation, int64_t first) {
+  std::vector<int64_t> positions(static_cast<size_t>(x.size(2)));
+  std::iota(positions.begin(), positions.end(), first);
+  if (!x.requires_grad() || !at::GradMode::is_enabled()) {
+    const at::Tensor out =
+        x.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
+    const HostView rows(view_4d<float>(out));
+    rotate_rows({&rows, 1}, {.rotation = &rotation, .rotary_positions = positions.data()},
+                torch_executor());
+    return out;
+  }
+  const auto pairs = static_cast<int64_t>(rotation.pairs.size());
+  const at::Tensor columns = at::empty({2, pairs}, at::kLong);
+  const at::Tensor angles = at::empty({2, x.size(2), pairs}, at::kFloat);
+  for (int64_t f = 0; f < pairs; ++f) {
+    const Rotation::Pair& pair = rotation.pairs[static_cast<size_t>(f)];
+    columns[0][f] = pair.first;
+    columns[1][f] = pair.second;
+    for (int64_t row = 0; row < x.size(2); ++row) {
+      const CosSin angle = cos_sin(pair.speed * positions[static_cast<size_t>(row)]);
+      angles[0][row][f] = rotation.gain * angle.cos;
+      angles[1][row][f] = rotation.gain * angle.sin;
+    }
+  }
+  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor a = wide.index_select(3, columns[0]), b = wide.index_select(3, columns[1]);
+  return wide.index_copy(3, columns[0], a * angles[0] - b * angles[1])
+      .index_copy(3, columns[1], a * angles[1] + b * angles[0]);
+}
+
+// Where keys are held rotated, rotates the queries instead, so that no sweep rotates. Throws Error
+// if that does not give the method's scores: the keys would have to be rotated again.
+void rotate_queries_only(const KvCache& cache, std::span<const SequenceGrowth> sequences,
+                         const Layout& layout, TensorOperands& operands) {
+  const auto held = [&](const SequenceGrowth& one) {
+    return cache.rotated_by(one.sequence).has_value();
+  };
+  if (!rotates(operands) || std::ranges::none_of(sequences, held)) return;
+  std::vector<at::Tensor> queries;
+  for (size_t n = 0; n < sequences.size(); ++n) {
+    const int64_t sequence = sequences[n].sequence;
+    if (!held(sequences[n]))
+      fail("kv cache: sequence " + std::to_string(sequence) +
+           ": expected keys that are held rotated, as those of the batch's other sequences");
+    const Rotation* rotation = only_rotation(operands, layout, n);
+    if (!rotation || operands.q_imag.defined())
+      refuse_rotated(sequence, "a method that rotates queries and keys once, at their positions");
+    if (!same_rotation(*rotation, *cache.rotated_by(sequence)))
+      refuse_rotated(sequence,
+                     "a method that rotates by the same speeds and gain at every length, but they "
+                     "differ, so the keys would have to be rotated again");
+    const Frame& frame = layout.cached[n];
+    queries.push_back(rotated_from(operands.q.narrow(2, frame.query_row, frame.queries), *rotation,
+                                   frame.query_position));
+  }
+  operands.q = at::cat(queries, 2);
+  for (SweepOperand& sweep : operands.sweeps) {
+    sweep.rotation = {};
+    sweep.of_frames.clear();
+  }
 }
 
 }  // namespace
@@ -79,6 +175,29 @@ void shrink(KvCache& cache, std::span<const SequenceGrowth> sequences, const Lay
     cache.truncate(sequences[n].sequence, layout.cached[n].keys - sequences[n].rows);
 }
 
+std::vector<Rotation> rotations_for(const Method& method, const at::Tensor& q, const KvCache& cache,
+                                    const Layout& layout, int64_t layer, Parameters parameters) {
+  const std::string what = "kv cache: rotated_keys: ";
+  if (method.changes_keys())
+    fail(what + "expected a method that only rotates keys, but it changes them in other ways");
+  const KvCacheShape& shape = cache.shape();
+  const auto zeros = [&](int64_t columns) {
+    return at::zeros({1, 1, 1, 1}).expand({1, shape.key_heads, layout.keys, columns});
+  };
+  const TensorOperands operands = applied(
+      method, plain_operands(q, zeros(shape.key_columns), zeros(shape.value_columns), layout),
+      layout, layer, parameters);
+  if (!rotates(operands)) fail(what + "expected a method that rotates keys, but it rotates none");
+  std::vector<Rotation> rotations;
+  for (size_t n = 0; n < layout.cached.size(); ++n) {
+    const Rotation* rotation = only_rotation(operands, layout, n);
+    if (!rotation || operands.q_imag.defined())
+      fail(what + "expected a method that rotates queries and keys once, at their positions");
+    rotations.push_back(*rotation);
+  }
+  return rotations;
+}
+
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
                          int64_t layer, Parameters parameters, double softcap) {
@@ -87,6 +206,9 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
   const at::Tensor table = page_table(cache, sequences, layout.keys / cache.shape().page_rows);
   at::Tensor k = as_tensor(cache.key_pages()), v = as_tensor(cache.value_pages());
   const bool copied = method.changes_keys();
+  for (const SequenceGrowth& one : sequences)
+    if (copied && cache.rotated_by(one.sequence))
+      refuse_rotated(one.sequence, "a method that does not change keys in other ways");
   if (copied) {
     k = gathered(k, table, layout.keys);
     v = gathered(v, table, layout.keys);
@@ -95,7 +217,7 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
   if (!copied) operands.pages = table, operands.key_rows = layout.keys;
   operands = applied(method, std::move(operands), layout, layer, parameters);
   operands.softcap = softcap;
-  check_plain(cache, sequences, operands);
+  rotate_queries_only(cache, sequences, layout, operands);
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }
 

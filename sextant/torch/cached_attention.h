@@ -1,4 +1,4 @@
-// Attention of any method over a cache of unrotated keys and values (sextant/cache/kv_cache.h).
+// Attention of any method over a cache of keys and values (sextant/cache/kv_cache.h).
 //
 //   const Layout layout = continued(cache, sequences);   // the positions of the new rows
 //   cache.append(...);                                   // for each sequence
@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "sextant/cache/kv_cache.h"
 #include "sextant/torch/method.h"
@@ -31,10 +32,17 @@ Layout continued(const KvCache& cache, std::span<const SequenceGrowth> sequences
 // Removes the rows of `layout` again from the sequences to which they have been appended so far.
 void shrink(KvCache& cache, std::span<const SequenceGrowth> sequences, const Layout& layout);
 
+// The rotation of each sequence of `layout` by which `method` rotates keys, so that they can be
+// stored rotated. q is that of attend_cached(). Throws Error if the method rotates no keys, changes
+// them otherwise, or does not rotate every key once, at its position.
+std::vector<Rotation> rotations_for(const Method& method, const at::Tensor& q, const KvCache& cache,
+                                    const Layout& layout, int64_t layer, Parameters parameters);
+
 // q [1, heads, rows of all sequences, key_columns] -> [1, heads, rows, value_columns]. The cache
 // holds the new rows already; `layout` is the result of continued() before they were appended.
-// Differentiable in q and the parameters; keys and values are constants. Throws Error as applied()
-// does, and if the method rotates keys and those of a sequence are stored rotated.
+// Differentiable in q and the parameters; keys and values are constants. Where keys are stored
+// rotated, queries alone are rotated. Throws Error as applied() does, and if a method that rotates
+// would need other keys than those that are stored rotated.
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
                          int64_t layer, Parameters parameters, double softcap = 0);

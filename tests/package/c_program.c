@@ -210,6 +210,76 @@ static void test_decoding(void) {
   sextant_rope_destroy(rope);
 }
 
+/* A decoder, over keys that are stored rotated or not, gives the same as a plan for each call. */
+static void test_decoder(int rotated) {
+  const sextant_cache_shape shape = {kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
+  float once[kHeads * kColumns] = {0}, steps[kHeads * kColumns] = {0};
+  const sextant_array into_once = array(once, kHeads, 1, kColumns);
+  const sextant_array into_steps = array(steps, kHeads, 1, kColumns);
+  sextant_decoder_options options = {0};
+  sextant_decoder_call call = {0};
+  sextant_decoding d = {0};
+  sextant_cache* cache = NULL;
+  sextant_rope *rope = NULL, *other = NULL;
+  sextant_decoder* decoder = NULL;
+  int64_t sequence = -1;
+  int row;
+  expect(sextant_rope_create(kColumns, 10000, SEXTANT_INTERLEAVED, 0, &rope) == SEXTANT_OK, "rope");
+  expect(sextant_rope_create(kColumns, 500, SEXTANT_INTERLEAVED, 0, &other) == SEXTANT_OK, "other");
+  expect(sextant_cache_create(&shape, &cache) == SEXTANT_OK, "cache");
+  if (rotated)
+    expect(sextant_cache_add_rotated(cache, 5, rope, &sequence) == SEXTANT_OK, "rotated sequence");
+  else
+    expect(sextant_cache_add(cache, 5, &sequence) == SEXTANT_OK, "sequence");
+  expect_error(sextant_cache_add_rotated(cache, 5, NULL, &sequence), "rope");
+  expect(sextant_cache_reserve(cache, sequence, kRows) == SEXTANT_OK, "reserve");
+  options.sequences = d.sequences = &sequence;
+  options.count = 1;
+  options.heads = kHeads;
+  options.queries = 1;
+  options.most_rows = kRows;
+  options.rope = d.rope = rope;
+  expect(sextant_decoder_create(cache, &options, &decoder) == SEXTANT_OK, "decoder");
+  call.q = d.q = array(q, kHeads, 1, kColumns);
+  expect_error(sextant_decoder_attend(decoder, cache, &call, &into_steps, NULL), "step");
+  for (row = 0; row < kRows; ++row) {
+    sextant_array rows_of_k = array(k + row * kColumns, kKeyHeads, 1, kColumns);
+    sextant_array rows_of_v = array(v + row * kColumns, kKeyHeads, 1, kColumns);
+    rows_of_k.head_stride = rows_of_v.head_stride = kRows * kColumns;
+    expect(sextant_cache_append(cache, sequence, &rows_of_k, &rows_of_v) == SEXTANT_OK, "append");
+    expect(sextant_decoder_step(decoder, cache) == SEXTANT_OK, "step");
+    expect(sextant_decoder_attend(decoder, cache, &call, &into_steps, NULL) == SEXTANT_OK,
+           "attend");
+    expect(sextant_decode(cache, &d, &into_once, NULL, NULL) == SEXTANT_OK, "decode");
+    expect(memcmp(once, steps, sizeof once) == 0, "a decoder gives the bits of a single call");
+  }
+  d.rope = other;
+  if (rotated) expect_error(sextant_decode(cache, &d, &into_once, NULL, NULL), "held rotated");
+  options.most_rows = 0;
+  sextant_decoder_destroy(decoder);
+  decoder = NULL;
+  expect_error(sextant_decoder_create(cache, &options, &decoder), "most_rows");
+  expect(decoder == NULL, "a call that fails makes no decoder");
+  sextant_cache_destroy(cache);
+  sextant_rope_destroy(rope);
+  sextant_rope_destroy(other);
+}
+
+/* A number that the cache's type would round to infinity is refused, and nothing is written. */
+static void test_overflow(void) {
+  sextant_cache_shape shape = {1, 2, 2, 16, SEXTANT_FLOAT16};
+  float key[2] = {1, 70000}, value[2] = {1, 2};
+  const sextant_array of_key = array(key, 1, 1, 2), of_value = array(value, 1, 1, 2);
+  sextant_cache* cache = NULL;
+  int64_t sequence = -1, rows = -1;
+  expect(sextant_cache_create(&shape, &cache) == SEXTANT_OK, "cache");
+  expect(sextant_cache_add(cache, 0, &sequence) == SEXTANT_OK, "sequence");
+  expect_error(sextant_cache_append(cache, sequence, &of_key, &of_value),
+               "k: expected magnitudes up to 65504, which float16 holds, but got 70000");
+  expect(sextant_cache_rows(cache, sequence, &rows) == SEXTANT_OK && rows == 0, "no row");
+  sextant_cache_destroy(cache);
+}
+
 #ifdef WITH_CONFIG
 static void test_json(const char* config) {
   const size_t bytes = strlen(config);
@@ -262,6 +332,9 @@ int main(void) {
   test_tables();
   test_speeds();
   test_decoding();
+  test_decoder(0);
+  test_decoder(1);
+  test_overflow();
 #ifdef WITH_CONFIG
   test_config();
 #endif

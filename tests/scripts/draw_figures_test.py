@@ -61,6 +61,20 @@ class DrawFiguresTest(unittest.TestCase):
         self.assertIn("Zen 5, 2 threads, 9 March 2026, medians of the rounds", text)
         self.assertIn("cost.svg", charts)
 
+    def test_engines_have_a_line_for_each_cache_and_their_shares_of_reading(self):
+        shape, rows = "N 4096, float16, 2 layers of 32 heads on 8 of 128", []
+        for name, speed in (("none", 50.0), ("rope", 40.0), ("rope, rotated keys", 49.0)):
+            for peer, other in (("ggml abc", 25.0), ("reading", 100.0)):
+                rows.append({**row(name, speed / other, shape, "tokens/s", peer), "ours": speed,
+                             "peer": other})
+        rows.append({**row("reading", None, shape, "GB/s", None), "ours": 20.0})
+        text, charts = draw_figures.engines([document("engines", "2026-03-09", rows)])
+        self.assertIn("| float16 | 4096 | 50 | 40 | 49 | 25 | 50 % |", text)
+        self.assertIn("ggml abc | of reading |", text)
+        self.assertIn("reading alone reaches 20 GB/s", text)
+        for name in ("Sextant", "ggml", "float16, 4096 keys"):
+            self.assertIn(name, charts["engines.svg"])
+
     def test_check_fails_on_a_stale_block_a_stale_chart_and_a_left_chart(self):
         def check(root):
             with contextlib.redirect_stderr(io.StringIO()):

@@ -238,9 +238,36 @@ TEST(CachedTurned, TurnedKeysMeetQueriesThatAreTurnedOutside) {
     turned_q.select(3, pair.first).copy_(angle.cos * x - angle.sin * y);
     turned_q.select(3, pair.second).copy_(angle.sin * x + angle.cos * y);
   }
-  EXPECT_LE(largest_difference(attend("none", rotated, turned_q), attend("rope", plain, q)), 1e-6);
-  EXPECT_THAT([&] { attend("rope", rotated, q); },
-              ThrowsMessage<Error>(HasSubstr("sequence 1: expected plain keys")));
+  const at::Tensor expected = attend("rope", plain, q);
+  EXPECT_LE(largest_difference(attend("none", rotated, turned_q), expected), 1e-6);
+  // A method with the rotation of the keys rotates the queries alone.
+  EXPECT_LE(largest_difference(attend("rope", rotated, q), expected), 1e-6);
+  const int64_t other = cache.add(3, rotation(rotary({.dim = 6, .base = 500})));
+  grow(cache, other, 9, 20);
+  EXPECT_THAT([&] { attend("rope", other, q); },
+              ThrowsMessage<Error>(HasSubstr("sequence 2: its keys are held rotated: expected")));
+  EXPECT_THAT([&] { attend("rerope", rotated, q); },
+              ThrowsMessage<Error>(HasSubstr("once, at their positions")));
+}
+
+TEST(CachedTurned, OneRotationForEachSequenceOfAMethod) {
+  const KvCache cache = [] {
+    KvCache made = small_cache();
+    made.add(3);
+    return made;
+  }();
+  const std::vector<SequenceGrowth> growing = {{0, 2}};
+  const Layout layout = continued(cache, growing);
+  const auto rotations = [&](const char* method) {
+    return rotations_for(*method_of(method, kSmallShape), floats(4, 2, 30), cache, layout, 0, {});
+  };
+  const std::vector<Rotation> found = rotations("rope");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(same_rotation(found[0], rotation(rotary({.dim = 6}))));
+  EXPECT_THAT([&] { rotations("alibi"); },
+              ThrowsMessage<Error>(HasSubstr("expected a method that rotates keys")));
+  EXPECT_THAT([&] { rotations("rerope"); },
+              ThrowsMessage<Error>(HasSubstr("once, at their positions")));
 }
 
 TEST(CachedErrors, NameTheText) {

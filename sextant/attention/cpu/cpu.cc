@@ -23,22 +23,31 @@ struct CpuPlan final : BackendPlan {
   ForwardItems items;
   std::optional<PassPlan> backward;  // if its phases are not those of the forward pass
 
-  CpuPlan(const Plan& plan, const PlanShape& shape, Passes passes, const Executor& executor)
-      : forward(plan.frames, plan.sweeps, plan.diagonals, shape, kUnit, executor),
-        items(forward, plan.sweeps, shape, executor.workers()) {
+  void renew(const Plan& plan, const PlanShape& shape, Passes passes, const Executor& executor) {
+    forward.renew(plan.frames, plan.sweeps, plan.diagonals, shape, kUnit, executor);
+    items.renew(forward, plan.sweeps, shape, executor.workers());
+    backward.reset();
     if (passes == Passes::kBoth && any_growth(forward.rotations))
-      backward.emplace(plan.frames, plan.sweeps, plan.diagonals, shape, longest_unit(shape),
-                       executor);
+      backward.emplace().renew(plan.frames, plan.sweeps, plan.diagonals, shape, longest_unit(shape),
+                               executor);
   }
   static int64_t longest_unit(const PlanShape& shape) {
     return backward_unit(std::max(shape.columns, shape.value_columns));
   }
 };
 
-std::unique_ptr<const BackendPlan> make_plan(const Plan& plan, const PlanShape& shape,
-                                             Passes passes, const Context& context) {
-  if (differs_by_frame(plan.sweeps)) return nullptr;  // each frame makes its own
-  return std::make_unique<CpuPlan>(plan, shape, passes, *context.executor);
+void renew_plan(std::unique_ptr<BackendPlan>& own, const Plan& plan, const PlanShape& shape,
+                Passes passes, const Context& context) {
+  if (differs_by_frame(plan.sweeps)) return own.reset();  // each frame makes its own
+  if (!own) own = std::make_unique<CpuPlan>();
+  static_cast<CpuPlan&>(*own).renew(plan, shape, passes, *context.executor);
+}
+
+std::unique_ptr<BackendPlan> make_plan(const Plan& plan, const PlanShape& shape, Passes passes,
+                                       const Context& context) {
+  std::unique_ptr<BackendPlan> own;
+  renew_plan(own, plan, shape, passes, context);
+  return own;
 }
 
 PlanShape shape_of(const HostScore<float>& s) {
@@ -107,7 +116,7 @@ void forward(const HostScore<float>& score, const PassPlan& plan, const ForwardI
   if (cut.items.empty()) return;
   Workspace& floats = memory;
   const Forward forward = {problem, result,
-                           cut.states_size > 0 ? floats.floats(cut.states_size) : nullptr};
+                           cut.states_room > 0 ? floats.floats(cut.states_room) : nullptr};
   Scratches<ForwardScratch> scratches(executor.workers(), memory, problem, cut.item_rows);
   share_out(executor, static_cast<int64_t>(cut.items.size()), cut.seconds,
             [&](int64_t n, int worker) {
@@ -121,9 +130,11 @@ template <Pass kPass>
 void attend_frame(const HostScore<float>& score, const HostAttended<float>& result,
                   const Context& context) {
   const PlanShape shape = shape_of(score);
-  const PassPlan plan(score.frames, score.sweeps, score.diagonals, shape, kUnit, *context.executor);
-  forward<kPass>(score, plan, {plan, score.sweeps, shape, context.executor->workers()}, result,
-                 context);
+  PassPlan plan;
+  plan.renew(score.frames, score.sweeps, score.diagonals, shape, kUnit, *context.executor);
+  ForwardItems items;
+  items.renew(plan, score.sweeps, shape, context.executor->workers());
+  forward<kPass>(score, plan, items, result, context);
 }
 
 template <Pass kPass>
@@ -198,8 +209,9 @@ void attend_backward_frame(const HostScore<float>& score, const HostAttended<con
                            HostAnyView<const float> d_out, const HostGrad<float>& grad,
                            const Context& context) {
   const PlanShape shape = shape_of(score);
-  const PassPlan plan(score.frames, score.sweeps, score.diagonals, shape,
-                      CpuPlan::longest_unit(shape), *context.executor);
+  PassPlan plan;
+  plan.renew(score.frames, score.sweeps, score.diagonals, shape, CpuPlan::longest_unit(shape),
+             *context.executor);
   backward<kPass>(score, plan, plan.unit, result, d_out, grad, context);
 }
 
@@ -233,6 +245,7 @@ const Backend& cpu_backend() {
   static const Backend backend{.name = "cpu",
                                .description = "float32, SIMD, tiled, threaded",
                                .make_plan = cpu::make_plan,
+                               .renew_plan = cpu::renew_plan,
                                .attend_f32 = cpu::attend<cpu::Pass::kForward>,
                                .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackward>};
   return backend;
@@ -244,6 +257,7 @@ const Backend& cpu_bfloat16_backend() {
                                .products = DType::kBfloat16,
                                .batch_invariant = false,
                                .make_plan = cpu::make_plan,
+                               .renew_plan = cpu::renew_plan,
                                .attend_f32 = cpu::attend<cpu::Pass::kForwardOfBfloat16>,
                                .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackward>};
   return backend;
@@ -259,6 +273,7 @@ const Backend& cpu_bf16x3_backend() {
       .description = "as cpu, with float32 multiplied in parts by AMX",
       .batch_invariant = false,
       .make_plan = cpu::make_plan,
+      .renew_plan = cpu::renew_plan,
       .attend_f32 = cpu::attend<cpu::Pass::kForwardOfTerms>,
       .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackwardOfTerms>};
   return backend;

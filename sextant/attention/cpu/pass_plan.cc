@@ -21,6 +21,7 @@ bool same_positions_for_all_batches(const Rotations& rotations) {
 // The rows of [0, queries) that no block of the batch entry has.
 void add_rows_outside(std::span<const BatchFrame> blocks, int64_t batch, int64_t queries,
                       std::vector<RowsOutside>& outside) {
+  if (blocks.size() == 1 && blocks[0].frame.queries == queries) return;
   std::vector<KeyRange> inside;
   for (const BatchFrame& block : blocks)
     inside.push_back({block.frame.query_row, block.frame.query_row + block.frame.queries});
@@ -39,37 +40,39 @@ bool any_growth(const Rotations& rotations) {
   return std::ranges::any_of(rotations.list, &RotationPair::grows);
 }
 
-PassPlan::PassPlan(std::span<const Frame> frames, std::span<const Sweep> sweeps,
-                   const Diagonals& diagonals, const PlanShape& shape, int64_t longest_unit,
-                   const Executor& executor)
-    : rotations(rotations_of(sweeps)) {
+void PassPlan::renew(std::span<const Frame> frames, std::span<const Sweep> sweeps,
+                     const Diagonals& diagonals, const PlanShape& shape, int64_t longest_unit,
+                     const Executor& executor) {
+  set_rotations(sweeps, rotations);
   unit = unit_of_growth(rotations, shape.keys, shape.batch, longest_unit);
 
   const bool rotated = any_rotated(rotations), shared = same_positions_for_all_batches(rotations);
-  std::vector<Frame> stands(rotated ? 0 : 1);  // the frames whose phases differ
+  stands_.assign(rotated ? 0 : 1, {});
+  blocks.clear();
   for (Frame frame : frames) {
     if (frame.queries == 0) continue;
     const bool every = frame.batch == kEveryBatch;
     const int64_t from = every ? 0 : frame.batch, to = every ? shape.batch : frame.batch + 1;
     for (frame.batch = from; frame.batch < to; ++frame.batch) {
-      if (rotated && (frame.batch == from || !shared)) stands.push_back(frame);
+      if (rotated && (frame.batch == from || !shared)) stands_.push_back(frame);
       blocks.push_back({.frame = frame,
-                        .phases = static_cast<int64_t>(stands.size()) - 1,
+                        .phases = static_cast<int64_t>(stands_.size()) - 1,
                         .diagonal = diagonals.index(frame.query_position - frame.key_position)});
     }
   }
-  std::ranges::stable_sort(blocks, {}, [](const BatchFrame& block) { return block.frame.batch; });
-  blocks_of_batch.reserve(static_cast<size_t>(shape.batch) + 1);
+  const auto batch = [](const BatchFrame& block) { return block.frame.batch; };
+  if (!std::ranges::is_sorted(blocks, {}, batch)) std::ranges::stable_sort(blocks, {}, batch);
+  blocks_of_batch.clear();
   for (int64_t b = 0; b <= shape.batch; ++b)
-    blocks_of_batch.push_back(static_cast<size_t>(
-        std::ranges::lower_bound(blocks, b, {}, [](const BatchFrame& x) { return x.frame.batch; }) -
-        blocks.begin()));
+    blocks_of_batch.push_back(
+        static_cast<size_t>(std::ranges::lower_bound(blocks, b, {}, batch) - blocks.begin()));
+  outside.clear();
   for (int64_t b = 0; b < shape.batch; ++b) {
     const size_t from = blocks_of_batch[static_cast<size_t>(b)];
     const size_t to = blocks_of_batch[static_cast<size_t>(b) + 1];
     add_rows_outside(std::span(blocks).subspan(from, to - from), b, shape.queries, outside);
   }
-  phases = Phases(rotations, stands, unit, executor);
+  phases.renew(rotations, stands_, unit, executor);
 }
 
 }  // namespace sextant::cpu

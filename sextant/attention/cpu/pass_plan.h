@@ -32,8 +32,13 @@ struct PassPlan {
   Rotations rotations;
   Phases phases;  // with growth, their origins follow the unit
 
-  PassPlan(std::span<const Frame> frames, std::span<const Sweep> sweeps, const Diagonals& diagonals,
-           const PlanShape& shape, int64_t longest_unit, const Executor& executor);
+  // Sets all of it, in the memory of the plan before.
+  void renew(std::span<const Frame> frames, std::span<const Sweep> sweeps,
+             const Diagonals& diagonals, const PlanShape& shape, int64_t longest_unit,
+             const Executor& executor);
+
+ private:
+  std::vector<Frame> stands_;  // the frames whose phases differ
 };
 
 bool any_growth(const Rotations& rotations);

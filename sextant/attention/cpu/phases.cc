@@ -28,39 +28,58 @@ bool grows(const SideRotation& side) {
                                               [](const auto& pair) { return pair.growth != 0; });
 }
 
-// Rows of one side whose phases are computed.
-struct Rows {
-  const SideRotation* side;
-  int64_t batch, first, count;
-  bool key;
+using Rows = PhaseRows;
 
-  int64_t time(int axis, int64_t row) const {
-    return side->rotary_positions[batch * side->batch_stride + axis * side->axis_stride +
-                                  (first + row) * side->row_stride];
-  }
-};
-
-// Runs of evenly spaced times, one list for each axis of the pairs: phases of such a run are cheap.
-std::vector<std::vector<PositionRun>> time_runs(const Rows& rows) {
-  std::vector<std::vector<PositionRun>> axes;
-  for (const Rotation::Pair& pair : rows.side->rotation->pairs)
-    axes.resize(std::max(axes.size(), static_cast<size_t>(pair.axis) + 1));
-  for (int axis = 0; axis < static_cast<int>(axes.size()); ++axis)
-    for (int64_t from = 0, to; from < rows.count; from = to) {
-      to = from + 1;
-      const int64_t first = rows.time(axis, from);
-      const int64_t step = to < rows.count ? rows.time(axis, to) - first : 0;
-      while (to < rows.count && rows.time(axis, to) - rows.time(axis, to - 1) == step) ++to;
-      axes[static_cast<size_t>(axis)].push_back({first, step, to - from});
-    }
-  return axes;
+bool has_one_axis(const Rotation& rotation) {
+  return std::ranges::all_of(rotation.pairs, [](const auto& pair) { return pair.axis == 0; });
 }
 
-void fill_pair(const Rows& rows, const std::vector<std::vector<PositionRun>>& axes, size_t f,
-               float* cos, float* sin) {
+// The number of rows from `from` on that are evenly spaced.
+int64_t evenly_spaced(const Rows& rows, int axis, int64_t from) {
+  int64_t to = from + 1;
+  if (to == rows.count) return 1;
+  const int64_t step = rows.time(axis, to) - rows.time(axis, from);
+  while (to < rows.count && rows.time(axis, to) - rows.time(axis, to - 1) == step) ++to;
+  return to - from;
+}
+
+PositionRun run_at(const Rows& rows, int axis, int64_t from, int64_t count) {
+  const int64_t first = rows.time(axis, from);
+  return {first, from + 1 < rows.count ? rows.time(axis, from + 1) - first : 0, count};
+}
+
+// Runs of evenly spaced times, one list for each axis of the pairs: phases of such a run are cheap.
+// A single run, as in decoding, needs no memory.
+class TimeRuns {
+ public:
+  explicit TimeRuns(const Rows& rows) {
+    if (rows.count > 0 && has_one_axis(*rows.side->rotation) &&
+        evenly_spaced(rows, 0, 0) == rows.count) {
+      only_ = run_at(rows, 0, 0, rows.count);
+      return;
+    }
+    for (const Rotation::Pair& pair : rows.side->rotation->pairs)
+      axes_.resize(std::max(axes_.size(), static_cast<size_t>(pair.axis) + 1));
+    for (int axis = 0; axis < static_cast<int>(axes_.size()); ++axis)
+      for (int64_t from = 0, count; from < rows.count; from += count) {
+        count = evenly_spaced(rows, axis, from);
+        axes_[static_cast<size_t>(axis)].push_back(run_at(rows, axis, from, count));
+      }
+  }
+  std::span<const PositionRun> of(int axis) const {
+    if (axes_.empty()) return {&only_, 1};
+    return axes_[static_cast<size_t>(axis)];
+  }
+
+ private:
+  PositionRun only_;
+  std::vector<std::vector<PositionRun>> axes_;
+};
+
+void fill_pair(const Rows& rows, const TimeRuns& times, size_t f, float* cos, float* sin) {
   const Rotation::Pair& pair = rows.side->rotation->pairs[f];
   const Turns offset = rows.side->offset.empty() ? Turns{} : rows.side->offset[f];
-  cos_sin_of_positions(pair.speed, offset, axes[static_cast<size_t>(pair.axis)], cos, sin);
+  cos_sin_of_positions(pair.speed, offset, times.of(pair.axis), cos, sin);
 }
 
 // from: the index of the first row among all rows that have origins.
@@ -93,12 +112,12 @@ void fill_piece(const Rows& all, const SidePhases& side, int64_t group, int64_t 
   Rows rows = all;
   rows.first += from;
   rows.count = std::min(kPiece, all.count - from);
-  const auto axes = time_runs(rows);
+  const TimeRuns times(rows);
   const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
   std::array<float, kPiece> cos = {}, sin = {};
   for (int64_t f = 0; f < pairs; ++f, to += 2 * kLanes) {
     const auto pair = static_cast<size_t>(f);
-    fill_pair(rows, axes, pair, cos.data(), sin.data());
+    fill_pair(rows, times, pair, cos.data(), sin.data());
     scale_pair(rows, pair, side, group, from, cos.data(), sin.data());
     for (int64_t i = 0; i < rows.count; i += kLanes) {
       std::copy_n(cos.data() + i, kLanes, to + i * 2 * pairs);
@@ -120,6 +139,31 @@ bool alike(const Rows& a, const Rows& b) {
   return true;
 }
 
+// Whether rows have consecutive positions, and phases that follow from position and rotation alone.
+bool is_run(const Rows& rows) {
+  if (!rows.side->rotation || rows.count == 0 || !rows.side->offset.empty()) return false;
+  for (const Rotation::Pair& pair : rows.side->rotation->pairs)
+    if (pair.axis > 0 || pair.growth != 0) return false;
+  return evenly_spaced(rows, 0, 0) == rows.count &&
+         (rows.count == 1 || rows.time(0, 1) - rows.time(0, 0) == 1);
+}
+
+int64_t floats_of(const Rows& rows) {
+  return 2 * static_cast<int64_t>(rows.side->rotation->pairs.size()) * round_up(rows.count, kLanes);
+}
+
+Rows query_rows(const RotationPair& sides, const Frame& frame) {
+  return {&sides.query, frame.batch, frame.query_row, frame.queries, false};
+}
+Rows key_rows(const RotationPair& sides, const Frame& frame) {
+  return {&sides.key, frame.batch, frame.key_row, frame.keys, true};
+}
+
+bool keys_are_as_queries(const RotationPair& sides, const Frame& frame) {
+  return sides.query.rotation && sides.key.rotation &&
+         alike(query_rows(sides, frame), key_rows(sides, frame));
+}
+
 // The origin of each group is the time of its middle row.
 void set_origins(const Rows& rows, int64_t group, SidePhases& side) {
   for (const Rotation::Pair& pair : side.rotation->pairs)
@@ -131,8 +175,9 @@ void set_origins(const Rows& rows, int64_t group, SidePhases& side) {
 
 }  // namespace
 
-Rotations rotations_of(std::span<const Sweep> sweeps) {
-  Rotations rotations;
+void set_rotations(std::span<const Sweep> sweeps, Rotations& rotations) {
+  rotations.list.clear();
+  rotations.of_sweep.clear();
   for (const Sweep& sweep : sweeps) {
     const RotationPair sides = {effective(sweep.query), effective(sweep.key), grows(sweep.query)};
     const auto found = std::ranges::find_if(rotations.list, [&](const RotationPair& other) {
@@ -141,7 +186,6 @@ Rotations rotations_of(std::span<const Sweep> sweeps) {
     rotations.of_sweep.push_back(static_cast<size_t>(found - rotations.list.begin()));
     if (found == rotations.list.end()) rotations.list.push_back(sides);
   }
-  return rotations;
 }
 
 int64_t unit_of_growth(const Rotations& rotations, int64_t keys, int64_t batch, int64_t unit) {
@@ -167,64 +211,121 @@ int64_t unit_of_growth(const Rotations& rotations, int64_t keys, int64_t batch, 
 void fill_phases(const SideRotation& side, int64_t batch, KeyRange range, int64_t stride,
                  float* cos, float* sin) {
   const Rows rows = {&side, batch, range.first, range.last - range.first, false};
-  const auto axes = time_runs(rows);
+  const TimeRuns times(rows);
   for (size_t f = 0; f < side.rotation->pairs.size(); ++f, cos += stride, sin += stride) {
-    fill_pair(rows, axes, f, cos, sin);
+    fill_pair(rows, times, f, cos, sin);
     scale_pair(rows, f, {}, 1, 0, cos, sin);
   }
 }
 
-Phases::Phases(const Rotations& rotations, const std::vector<Frame>& frames, int64_t unit,
-               const Executor& executor)
-    : rotations_(rotations.list.size()), list_(frames.size() * rotations.list.size()) {
-  struct Task {
-    Rows rows;
-    SidePhases* side;
-    int64_t group;
-    int64_t at;  // in data_
+Phases::KeyRun* Phases::run_of(const Rows& keys) {
+  const auto found = std::ranges::find_if(runs_, [&](const KeyRun& run) {
+    return run.rotation == keys.side->rotation && run.first == keys.time(0, 0);
+  });
+  return found == runs_.end() ? nullptr : &*found;
+}
+
+// Makes runs_ cover the keys of all frames: either it does, or it is made anew.
+void Phases::find_runs(const Rotations& rotations, std::span<const Frame> frames) {
+  const auto each = [&](const auto& f) {
+    for (const Frame& frame : frames)
+      for (const RotationPair& sides : rotations.list)
+        if (const Rows keys = key_rows(sides, frame);
+            is_run(keys) && !keys_are_as_queries(sides, frame))
+          f(keys);
   };
-  struct Piece {
-    const Task* task;
-    int64_t from;  // row
-  };
-  std::vector<Task> tasks;
-  std::vector<FramePhases*> shared;
-  int64_t size = 0, work = 0;
+  bool covered = true;
+  each([&](const Rows& keys) {
+    const KeyRun* run = run_of(keys);
+    covered = covered && run && run->rows.count >= keys.count;
+  });
+  if (covered) return;
+  runs_.clear();
+  each([&](const Rows& keys) {
+    KeyRun* run = run_of(keys);
+    if (!run)
+      runs_.push_back({keys.side->rotation, keys.time(0, 0), keys, {}});
+    else if (run->rows.count < keys.count)
+      run->rows = keys;
+  });
+  int64_t size = 0;
+  for (const KeyRun& run : runs_) size += floats_of(run.rows);
+  data_of_runs_ = {};  // before the new memory is taken
+  data_of_runs_ = AlignedFloats(size);
+  float* to = data_of_runs_.data();
+  for (KeyRun& run : runs_) {
+    run.phases = {.rotation = run.rotation, .data = to};
+    tasks_.push_back({run.rows, &run.phases, 0, to});
+    to += floats_of(run.rows);
+  }
+}
+
+void Phases::add_task(const Rows& rows, bool grows, int64_t group, SidePhases& side) {
+  if (!rows.side->rotation || rows.count == 0) return;
+  side.rotation = rows.side->rotation;
+  if (grows) set_origins(rows, group, side);
+  tasks_.push_back({rows, &side, group, nullptr});
+}
+
+void Phases::add_tasks(const Rotations& rotations, std::span<const Frame> frames, int64_t unit) {
   for (size_t n = 0; n < list_.size(); ++n) {
     const Frame& frame = frames[n / rotations_];
     const RotationPair& sides = rotations.list[n % rotations_];
-    const auto add = [&](const Rows& rows, SidePhases& side) {
-      if (!rows.side->rotation || rows.count == 0) return;
-      const int64_t group = rows.key ? unit : kLanes;
-      side.rotation = rows.side->rotation;
-      if (sides.grows) set_origins(rows, group, side);
-      tasks.push_back({rows, &side, group, size});
-      const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
-      size += 2 * pairs * round_up(rows.count, kLanes);
-      work += pairs * rows.count;
-    };
-    const Rows queries = {&sides.query, frame.batch, frame.query_row, frame.queries, false};
-    const Rows keys = {&sides.key, frame.batch, frame.key_row, frame.keys, true};
-    add(queries, list_[n].query);
-    if (sides.query.rotation && sides.key.rotation && alike(queries, keys))
-      shared.push_back(&list_[n]);
+    add_task(query_rows(sides, frame), sides.grows, kLanes, list_[n].query);
+    const Rows keys = key_rows(sides, frame);
+    if (keys_are_as_queries(sides, frame))
+      alike_.push_back(&list_[n]);
+    else if (is_run(keys))
+      list_[n].key = run_of(keys)->phases;
     else
-      add(keys, list_[n].key);
+      add_task(keys, sides.grows, unit, list_[n].key);
   }
-  if (tasks.empty()) return;
-  data_ = AlignedFloats(size);
-  std::vector<Piece> pieces;
-  for (const Task& task : tasks) {
-    task.side->data = data_.data() + task.at;
-    for (int64_t from = 0; from < task.rows.count; from += kPiece) pieces.push_back({&task, from});
+}
+
+// Gives memory to the tasks that have none.
+void Phases::place_tasks() {
+  int64_t size = 0;
+  for (const Task& task : tasks_) size += task.data ? 0 : floats_of(task.rows);
+  if (size > size_) {
+    data_ = {};
+    data_ = AlignedFloats(size);
+    size_ = size;
   }
-  for (FramePhases* phases : shared) phases->key = phases->query;
+  float* to = data_.data();
+  for (Task& task : tasks_) {
+    if (task.data) continue;
+    task.side->data = task.data = to;
+    to += floats_of(task.rows);
+  }
+}
+
+void Phases::renew(const Rotations& rotations, std::span<const Frame> frames, int64_t unit,
+                   const Executor& executor) {
+  rotations_ = rotations.list.size();
+  list_.clear();
+  list_.resize(frames.size() * rotations_);
+  tasks_.clear();
+  alike_.clear();
+  find_runs(rotations, frames);
+  add_tasks(rotations, frames, unit);
+  place_tasks();
+  for (FramePhases* phases : alike_) phases->key = phases->query;
+  compute(executor);
+}
+
+void Phases::compute(const Executor& executor) {
+  pieces_.clear();
+  int64_t work = 0;
+  for (const Task& task : tasks_) {
+    work += floats_of(task.rows) / 2;
+    for (int64_t from = 0; from < task.rows.count; from += kPiece) pieces_.push_back({&task, from});
+  }
   constexpr double kSecondsOfPhase = 0.5e-9;
-  share_out(executor, static_cast<int64_t>(pieces.size()),
+  share_out(executor, static_cast<int64_t>(pieces_.size()),
             kSecondsOfPhase * static_cast<double>(work), [&](int64_t n, int) {
-              const auto& [task, from] = pieces[static_cast<size_t>(n)];
-              fill_piece(task->rows, *task->side, task->group, from,
-                         data_.data() + (task->side->of_panel(from) - data_.data()));
+              const auto& [task, from] = pieces_[static_cast<size_t>(n)];
+              const int64_t at = task->side->of_panel(from) - task->side->data;
+              fill_piece(task->rows, *task->side, task->group, from, task->data + at);
             });
 }
 

@@ -34,7 +34,8 @@ struct Rotations {
   std::vector<RotationPair> list;
   std::vector<size_t> of_sweep;
 };
-Rotations rotations_of(std::span<const Sweep> sweeps);
+// Sets them in the memory of those before.
+void set_rotations(std::span<const Sweep> sweeps, Rotations& rotations);
 
 // The longest unit, at most `unit` keys, over which growth stays within what float32 holds.
 int64_t unit_of_growth(const Rotations& rotations, int64_t keys, int64_t batch, int64_t unit);
@@ -64,22 +65,66 @@ struct FramePhases {
 void fill_phases(const SideRotation& side, int64_t batch, KeyRange rows, int64_t stride, float* cos,
                  float* sin);
 
+// Rows of one side whose phases are computed.
+struct PhaseRows {
+  const SideRotation* side;
+  int64_t batch, first, count;
+  bool key;
+
+  int64_t time(int axis, int64_t row) const {
+    return side->rotary_positions[batch * side->batch_stride + axis * side->axis_stride +
+                                  (first + row) * side->row_stride];
+  }
+};
+
 class Phases {
  public:
-  Phases() = default;
   // One set for each rotation and each of `frames`, whose batch is the entry that its times come
-  // from.
-  Phases(const Rotations& rotations, const std::vector<Frame>& frames, int64_t unit,
-         const Executor& executor);
+  // from. Frames whose keys have consecutive positions share a set if their rotation and first
+  // position are the same, and later plans use it again if they need no row beyond it. A plan that
+  // is first made for the longest sequences thus serves all steps of decoding.
+  void renew(const Rotations& rotations, std::span<const Frame> frames, int64_t unit,
+             const Executor& executor);
 
   const FramePhases& at(int64_t frame, size_t sides) const {
     return list_[static_cast<size_t>(frame) * rotations_ + sides];
   }
 
  private:
+  // Keys at positions first, first + 1, ...
+  struct KeyRun {
+    const Rotation* rotation;
+    int64_t first;
+    PhaseRows rows;  // valid while it is computed; later only the count
+    SidePhases phases;
+  };
+  struct Task {
+    PhaseRows rows;
+    SidePhases* side;
+    int64_t group;
+    float* data;
+  };
+  struct Piece {
+    const Task* task;
+    int64_t from;  // row
+  };
+
+  KeyRun* run_of(const PhaseRows& keys);
+  void find_runs(const Rotations& rotations, std::span<const Frame> frames);
+  void add_tasks(const Rotations& rotations, std::span<const Frame> frames, int64_t unit);
+  void add_task(const PhaseRows& rows, bool grows, int64_t group, SidePhases& side);
+  void place_tasks();
+  void compute(const Executor& executor);
+
   size_t rotations_ = 0;
   std::vector<FramePhases> list_;
-  AlignedFloats data_;
+  std::vector<KeyRun> runs_;
+  AlignedFloats data_, data_of_runs_;
+  int64_t size_ = 0;  // of data_
+  // Of one call of renew(), which keeps their memory.
+  std::vector<Task> tasks_;
+  std::vector<Piece> pieces_;
+  std::vector<FramePhases*> alike_;
 };
 
 }  // namespace sextant::cpu

@@ -165,7 +165,8 @@ void check(std::span<const HostView<float>> views, const SideRotation& side) {
       fail("rotate_rows: views: expected the same batch and rows, but got " +
            std::to_string(x.batch) + " x " + std::to_string(x.rows) + " beside " +
            std::to_string(views[0].batch) + " x " + std::to_string(views[0].rows));
-    check_rotation("rotate", side, *side.rotation, x.batch * x.heads * x.rows, x.columns);
+    check_rotation({.member = "rotate"}, side, *side.rotation, x.batch * x.heads * x.rows,
+                   x.columns);
   }
   for (const Rotation::Pair& pair : side.rotation->pairs)
     if (pair.growth != 0)

@@ -99,11 +99,18 @@ class KvCacheClass final : public torch::CustomClassHolder {
     cache_.rerotate(sequence, rotation_of(rotated_by));
   }
 
+  // If it throws, the cache is unchanged.
   void append(const at::Tensor& k, const at::Tensor& v, const Sizes& sequences) {
     check_rows(k, v, sequences);
-    for (size_t b = 0; b < sequences.size(); ++b)
-      cache_.append(sequences[b], any_view_4d<const float>(k), any_view_4d<const float>(v),
-                    static_cast<int64_t>(b));
+    size_t b = 0;
+    try {
+      for (; b < sequences.size(); ++b)
+        cache_.append(sequences[b], any_view_4d<const float>(k), any_view_4d<const float>(v),
+                      static_cast<int64_t>(b));
+    } catch (...) {
+      while (b-- > 0) cache_.truncate(sequences[b], cache_.rows(sequences[b]) - k.size(2));
+      throw;
+    }
   }
 
   std::tuple<at::Tensor, at::Tensor> read(int64_t sequence) const {
@@ -120,12 +127,12 @@ class KvCacheClass final : public torch::CustomClassHolder {
   int64_t load(const std::string& path) { return load_cache(path, cache_); }
 
   // Appends k and v [sequences, key heads, rows, columns] and attends with their queries
-  // [sequences, heads, rows, key_columns] over all keys of each sequence. If it throws, the cache
-  // is unchanged.
+  // [sequences, heads, rows, key_columns] over all keys of each sequence. rotated_keys: sequences
+  // without rows will store keys as the method rotates them. If it throws, the cache is unchanged.
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const Sizes& sequences, const std::string& method, const Sizes& shape,
                     const std::string& options, const std::vector<at::Tensor>& parameters,
-                    int64_t layer, double softcap) {
+                    int64_t layer, double softcap, bool rotated_keys) {
     check_tensor("q", q, static_cast<int64_t>(sequences.size()));
     check_rows(k, v, sequences);
     if (q.size(2) != k.size(2))
@@ -137,6 +144,9 @@ class KvCacheClass final : public torch::CustomClassHolder {
     Layout layout = continued(cache_, growing);
     layout.plans = named.plans;
     if (sequences.empty()) return at::empty({0, q.size(1), q.size(2), v.size(3)}, q.options());
+    const Sizes rotating = rotated_keys
+                             ? hold_rotated(*named, joined(q), sequences, layout, layer, parameters)
+                             : Sizes();
     try {
       append(k, v, sequences);
       return parted(attend_cached(*named, joined(q), cache_, growing, layout, layer, parameters,
@@ -145,11 +155,28 @@ class KvCacheClass final : public torch::CustomClassHolder {
           .contiguous();
     } catch (...) {
       shrink(cache_, growing, layout);
+      for (const int64_t sequence : rotating) cache_.hold_rotated(sequence, {});
       throw;
     }
   }
 
  private:
+  // Lets the sequences that have no rows store keys as the method rotates them. Returns those.
+  Sizes hold_rotated(const Method& method, const at::Tensor& q, const Sizes& sequences,
+                     const Layout& layout, int64_t layer,
+                     const std::vector<at::Tensor>& parameters) {
+    Sizes rotating;
+    for (const int64_t sequence : sequences)
+      if (cache_.rows(sequence) == 0 && !cache_.rotated_by(sequence)) rotating.push_back(sequence);
+    if (rotating.empty()) return rotating;
+    const std::vector<Rotation> rotations =
+        rotations_for(method, q, cache_, layout, layer, parameters);
+    for (size_t n = 0; n < sequences.size(); ++n)
+      if (std::ranges::find(rotating, sequences[n]) != rotating.end())
+        cache_.hold_rotated(sequences[n], rotations[n]);
+    return rotating;
+  }
+
   Rotation rotation_of(const std::string& rope_options) const {
     return rotation(
         rope_spectrum("kv cache: rotated_by", rope_options, cache_.shape().key_columns));

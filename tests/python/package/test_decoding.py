@@ -131,14 +131,92 @@ class Decoding(unittest.TestCase):
         new = q[:, :, 19:], k[:, :, 19:], v[:, :, 19:]
         out = sextant.attention(*new, method="rope", base=500, cache=cache, sequences=[plain])
         self.assertLess((out - expected).abs().max().item(), 1e-5)
-        # The cache rotates held keys further for another spectrum; callers rotate the queries.
+        # The cache rotates held keys further for another spectrum. Calls rotate the queries, and so
+        # may their callers.
         cache.rerotate(rotated, rotated_by='{"base": 700}')
-        with self.assertRaisesRegex(RuntimeError, "expected plain keys"):
-            sextant.attention(*new, method="rope", base=700, cache=cache, sequences=[rotated])
+        with self.assertRaisesRegex(RuntimeError, "held rotated: .* have to be rotated again"):
+            sextant.attention(*new, method="rope", base=500, cache=cache, sequences=[rotated])
+        expected = sextant.attention(*rows, method="rope", base=700)
+        out = sextant.attention(*new, method="rope", base=700, cache=cache, sequences=[rotated])
+        self.assertLess((out - expected).abs().max().item(), 1e-5)
+        cache.truncate(rotated, 16)
         query = sextant.rotate(new[0], torch.tensor([1016]), base=700)
         out = sextant.attention(query, *new[1:], cache=cache, sequences=[rotated])
         expected = sextant.attention(*rows, method="rope", base=700)
         self.assertLess((out - expected).abs().max().item(), 1e-5)
+
+    def test_keys_held_rotated(self):
+        tensors = self.rows(40)
+        yarn = {"stretch": {"rope_type": "yarn", "factor": 4,
+                            "original_max_position_embeddings": 16}}
+        for options in ({"base": 500}, {"pairing": "interleaved"}, yarn):
+            with self.subTest(**options):
+                whole = sextant.attention(*tensors, method="rope", **options)
+                cache = sextant.Cache(page_rows=16, rotated_keys=True)
+                run = lambda *t: sextant.attention(*t, method="rope", cache=cache, **options)
+                parts = self.in_parts(run, tensors, (17, 18, 40))
+                self.assertLess((parts - whole).abs().max().item(), 1e-5)
+                keys, _ = cache.read(cache.sequences[0])
+                rotated = sextant.rotate(tensors[1][:1], torch.arange(40), **options)
+                self.assertLess((keys - rotated).abs().max().item(), 1e-5)
+
+    def test_keys_held_rotated_give_gradients_to_queries(self):
+        tensors = self.rows(12)
+        d_out = torch.randn_like(tensors[0][:, :, 11:])
+        grads = []
+        for rotated_keys in (False, True):
+            cache = sextant.Cache(rotated_keys=rotated_keys)
+            sextant.attention(*(x[:, :, :11] for x in tensors), method="rope", cache=cache)
+            q = tensors[0][:, :, 11:].clone().requires_grad_()
+            new = (x[:, :, 11:] for x in tensors[1:])
+            sextant.attention(q, *new, method="rope", cache=cache).backward(d_out)
+            grads.append(q.grad)
+        self.assertLess((grads[0] - grads[1]).abs().max().item(), 1e-5)
+
+    @torch.no_grad()
+    def test_rotated_keys_that_would_need_another_rotation_are_refused(self):
+        tensors = self.rows(20)
+        part = lambda first, last: (x[:, :, first:last] for x in tensors)
+        dynamic = dict(method="rope", stretch="dynamic-ntk", train_length=16)
+        for first, later, message in (
+            (dict(method="rope"), dict(method="rope", base=500), "would have to be rotated again"),
+            (dynamic, dynamic, "would have to be rotated again"),
+            (dict(method="alibi"), None, "rotated_keys: expected a method that rotates keys"),
+            (dict(method="xpos"), None, "without growth"),
+            (dict(method="rerope", window=4), None, "once, at their positions"),
+        ):
+            with self.subTest(first):
+                cache = sextant.Cache(rotated_keys=True)
+                run = lambda options, first, last: sextant.attention(
+                    *part(first, last), cache=cache, **options
+                )
+                if later is None:
+                    with self.assertRaisesRegex(RuntimeError, message):
+                        run(first, 0, 15)
+                    self.assertEqual(cache.sequences, [])
+                else:
+                    run(first, 0, 15)
+                    with self.assertRaisesRegex(RuntimeError, message):
+                        run(later, 15, 20)
+                    self.assertEqual([cache.rows(n) for n in cache.sequences], [15, 15])
+
+    @torch.no_grad()
+    def test_numbers_that_the_type_cannot_hold_are_refused(self):
+        for dtype, most, magnitude in ((torch.float16, "65504, which float16", 70000.0),
+                                       (torch.bfloat16, ".*, which bfloat16", 3.4e38)):
+            with self.subTest(dtype):
+                cache = sextant.Cache(dtype=dtype)
+                q, k, v = self.rows(9)
+                sextant.attention(*(x[:, :, :5] for x in (q, k, v)), cache=cache)
+                v[1, 0, 7, 2] = -magnitude
+                for call in (lambda *new: sextant.attention(*new, cache=cache),
+                             lambda _, k, v: cache.append(k, v)):
+                    with self.assertRaisesRegex(
+                        RuntimeError,
+                        f"v: expected magnitudes up to {most} holds, .* head 0, row 2, column 2",
+                    ):
+                        call(*(x[:, :, 5:] for x in (q, k, v)))
+                    self.assertEqual([cache.rows(n) for n in cache.sequences], [5, 5])
 
     def test_saved_texts_come_back(self):
         tensors = self.rows(21, batch=1)

@@ -12,10 +12,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <type_traits>
 
 #include "sextant/attention/cpu/forward/decode_rows-inl.h"
 #include "sextant/attention/cpu/forward/forward.h"
+#include "sextant/attention/cpu/forward/rotated_columns.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/tile/multiply-inl.h"
 #include "sextant/attention/cpu/tile/prefetch.h"
@@ -228,6 +230,107 @@ inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange co
   }
 }
 
+// Calls multiply(j, keys, ahead) for each kLanes of the unit's keys `range`, which are contiguous.
+template <class Number, class F>
+HWY_INLINE void each_sixteen_keys(const DecodeUnit& unit, KeyRange range, F&& multiply) {
+  const HostAnyView<const float>& k = unit.keys.problem.score.k;
+  for (int64_t j = range.first; j < range.last;) {
+    const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
+    KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
+    ColumnPrefetch ahead(stretch);
+    const int64_t stop = std::min(j + stretch.count, range.last);
+    for (; j < stop; j += kLanes, keys.data += kLanes * keys.row_step) multiply(j, keys, ahead);
+  }
+}
+
+// The same with <R q, R k>, where `blocks` are those of the rotation. second: [depth][kLanes], for
+// the second columns of pairs, which are rotated with the first ones and multiplied later.
+template <int kRows, class Number>
+HWY_NOINLINE void multiply_rotated_range(const DecodeUnit& unit, KeyRange range,
+                                         const SidePhases& phases,
+                                         std::span<const RotatedColumns> blocks,
+                                         const float* queries, float* second, float* to) {
+  const F32 d;
+  constexpr int64_t kLines = kLanes * kColumnsAtOnce * int64_t{sizeof(Number)} / Prefetcher::kLine;
+  each_sixteen_keys<Number>(
+      unit, range, [&](int64_t j, KeyRows<Number> keys, ColumnPrefetch& ahead) HWY_ATTR {
+        const float* const turn = phases.of_panel(unit.keys.first + j);
+        V sum[kRows];
+        for (int i = 0; i < kRows; ++i) sum[i] = hn::Zero(d);
+        const auto load_columns = [&](int64_t first, V* column) HWY_ATTR {
+          sextant::HWY_NAMESPACE::load_eight_columns(
+              d,
+              [&](auto lanes, int row, int n)
+                  HWY_ATTR { return load_as(lanes, keys.data + row * keys.row_step + first + n); },
+              column);
+        };
+        for (const RotatedColumns& block : blocks) {
+          const int64_t c = (&block - blocks.data()) * kColumnsAtOnce;
+          V column[kColumnsAtOnce];
+          ahead.prefetch<kLines>();
+          if (block.kind == RotatedColumns::kSecond) {
+            for (int64_t n = 0; n < kColumnsAtOnce; ++n)
+              column[n] = hn::LoadU(d, second + (c + n) * kLanes);
+          } else {
+            load_columns(c, column);
+          }
+          const float* at = turn + block.pair * 2 * kLanes;
+          if (block.kind == RotatedColumns::kFirst) {
+            V other[kColumnsAtOnce];
+            load_columns(block.partner, other);
+            for (int64_t n = 0; n < kColumnsAtOnce; ++n, at += 2 * kLanes) {
+              rotate_vectors(at, column[n], other[n]);
+              hn::StoreU(other[n], d, second + (block.partner + n) * kLanes);
+            }
+          } else if (block.kind == RotatedColumns::kNeighbours) {
+            for (int64_t n = 0; n < kColumnsAtOnce; n += 2, at += 2 * kLanes)
+              rotate_vectors(at, column[n], column[n + 1]);
+          }
+          for (int64_t n = 0; n < kColumnsAtOnce; ++n)
+            for (int i = 0; i < kRows; ++i)
+              sum[i] = hn::MulAdd(column[n], hn::Set(d, queries[(c + n) * kLanes + i]), sum[i]);
+        }
+        for (int i = 0; i < kRows; ++i) hn::StoreU(sum[i], d, to + i * kScoreStride + j);
+      });
+}
+
+// The same for `rows` queries, rounded up to the first of the template's numbers that is enough.
+template <int kRows, int... kMoreRows>
+HWY_INLINE void multiply_rotated_as_lanes(int64_t rows, const DecodeUnit& unit, KeyRange range,
+                                          const SidePhases& phases,
+                                          std::span<const RotatedColumns> blocks,
+                                          const float* queries, float* second, float* to) {
+  if (rows <= kRows)
+    return with_type(unit.keys.problem.score.k.dtype, nullptr, [&](const auto* none) HWY_ATTR {
+      multiply_rotated_range<kRows, std::remove_cvref_t<decltype(*none)>>(
+          unit, range, phases, blocks, queries, second, to);
+    });
+  if constexpr (sizeof...(kMoreRows) > 0)
+    multiply_rotated_as_lanes<kMoreRows...>(rows, unit, range, phases, blocks, queries, second, to);
+}
+
+// Multiplies whole panels of keys in place, without packing them, where vectors have kLanes lanes
+// and queries are few. Returns the first column that is left.
+HWY_INLINE int64_t multiply_rotated_keys(const DecodeUnit& unit, KeyRange columns, int64_t rows,
+                                         size_t rotation, float* second,
+                                         const GroupedQueries& grouped) {
+  if constexpr (kVectors == 1) {
+    const Problem& p = unit.keys.problem;
+    RotatedColumns blocks[RotatedColumns::kMost];
+    if (rows > kFewQueries || p.score.k.column_stride != 1 ||
+        !rotated_columns(*p.rotations.list[rotation].key.rotation, p.depth, blocks))
+      return columns.first;
+    const int64_t whole = round_down(std::min(columns.last, unit.keys.rows), kLanes);
+    if (whole <= columns.first) return columns.first;
+    multiply_rotated_as_lanes<1, 2, 4, 8>(
+        rows, unit, {columns.first, whole}, unit.keys.phases(rotation),
+        {blocks, static_cast<size_t>(p.depth / kColumnsAtOnce)}, grouped.queries[rotation], second,
+        grouped.products[rotation]);
+    return whole;
+  }
+  return columns.first;
+}
+
 // <R q, R k> of all rows with the unit's `columns`, in one rotation. keys: room for their panels.
 inline HWY_NOINLINE void multiply_packed_keys(const DecodeUnit& unit, KeyRange columns,
                                               int64_t rows, size_t rotation, const Panels& keys,
@@ -236,7 +339,8 @@ inline HWY_NOINLINE void multiply_packed_keys(const DecodeUnit& unit, KeyRange c
   // Enough blocks for a thin product; their panels stay in a near cache.
   constexpr int64_t kPiece = 4 * kLanes;
   const int64_t panel = kLanes * p.depth16;
-  for (int64_t j = columns.first; j < columns.last; j += kPiece) {
+  int64_t j = multiply_rotated_keys(unit, columns, rows, rotation, keys.rotated[rotation], grouped);
+  for (; j < columns.last; j += kPiece) {
     const KeyRange piece = {j, std::min({j + kPiece, columns.last, unit.keys.rows})};
     pack_rows(
         {p, unit.keys.block, Side::kKey, unit.keys.first + piece.first, piece.last - piece.first},

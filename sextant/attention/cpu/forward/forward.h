@@ -106,20 +106,24 @@ struct ForwardItems {
   std::vector<ForwardItem> items;
   std::vector<ForwardItem> merges;  // items that were cut by units, with all of their units
   int64_t states_size = 0;          // floats of the partial results that are merged
+  int64_t states_room = 0;          // the most of these of any plan so far
   double seconds = 0;               // an estimate of the work
 
-  ForwardItems(const PassPlan& plan, std::span<const Sweep> sweeps, const PlanShape& shape,
-               int workers);
+  // Sets all of it, in the memory of the plan before.
+  void renew(const PassPlan& plan, std::span<const Sweep> sweeps, const PlanShape& shape,
+             int workers);
 
  private:
   void cut_units(const PassPlan& plan, std::span<const Sweep> sweeps, const PlanShape& shape,
                  int workers);
+
+  std::vector<ForwardItem> uncut_;
 };
 
 struct Forward {
   const Problem& problem;
   const HostAttended<float>& result;
-  float* softmax_states = nullptr;  // [ForwardItems::states_size]
+  float* softmax_states = nullptr;  // [ForwardItems::states_room]
 
   // The state of one strip, counted over the heads of the group, of an item that was cut.
   SoftmaxState partial(const ForwardItem& item, int64_t unit, int64_t strip) const {

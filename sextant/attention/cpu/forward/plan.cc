@@ -141,9 +141,13 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Arena& arena)
   }
 }
 
-ForwardItems::ForwardItems(const PassPlan& plan, std::span<const Sweep> sweeps,
-                           const PlanShape& shape, int workers)
-    : item_rows(rows_of_item(shape)) {
+void ForwardItems::renew(const PassPlan& plan, std::span<const Sweep> sweeps,
+                         const PlanShape& shape, int workers) {
+  item_rows = rows_of_item(shape);
+  items.clear();
+  merges.clear();
+  states_size = 0;
+  seconds = 0;
   constexpr double kSecondsOfPair = 2e-11;  // per query, key, and column of k and v
   constexpr double kSecondsOfKey = 4e-10;   // per key and column of k and v, from memory
   const Sizes sizes(shape);
@@ -167,6 +171,7 @@ ForwardItems::ForwardItems(const PassPlan& plan, std::span<const Sweep> sweeps,
   item_rows = most_rows;
   std::ranges::reverse(items);  // later causal queries see more keys: long items first
   cut_units(plan, sweeps, shape, workers);
+  states_room = std::max(states_room, states_size);
 }
 
 // Few queries over many keys (decoding) would keep few threads busy. They are cut into items of a
@@ -177,13 +182,14 @@ void ForwardItems::cut_units(const PassPlan& plan, std::span<const Sweep> sweeps
   const Sizes sizes(shape);
   if (workers == 1 || items.empty() || static_cast<int64_t>(items.size()) >= 4 * int64_t{workers})
     return;
-  std::vector<ForwardItem> cut;
   const int64_t pieces = 8 * int64_t{workers} / static_cast<int64_t>(items.size());
-  for (ForwardItem& item : items) {
+  std::swap(items, uncut_);
+  items.clear();
+  for (ForwardItem& item : uncut_) {
     const int64_t rows = sizes.group * round_up(item.rows, kStrip);
     if (rows <= kFewRows) item.units = units_seen(plan, sweeps, item);
     if (rows > kFewRows || item.units.last - item.units.first < 2) {
-      cut.push_back(item);
+      items.push_back(item);
       continue;
     }
     item.partial = states_size;
@@ -192,11 +198,10 @@ void ForwardItems::cut_units(const PassPlan& plan, std::span<const Sweep> sweeps
     states_size += (item.units.last - item.units.first) * rows * (2 + sizes.value_columns16);
     const int64_t step = (item.units.last - item.units.first + pieces - 1) / pieces;
     for (int64_t unit = item.units.first; unit < item.units.last; unit += step) {
-      cut.push_back(item);
-      cut.back().units = {unit, std::min(unit + step, item.units.last)};
+      items.push_back(item);
+      items.back().units = {unit, std::min(unit + step, item.units.last)};
     }
   }
-  items = std::move(cut);
 }
 
 }  // namespace sextant::cpu

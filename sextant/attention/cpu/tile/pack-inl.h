@@ -148,6 +148,15 @@ inline HWY_NOINLINE void rotate_panel(const SidePhases& phases, int64_t row, Rot
   }
 }
 
+// Rotates a pair of columns of kVectorLanes rows, as rotate_panel() does; phases: cos, and kLanes
+// further sin.
+HWY_INLINE void rotate_vectors(const float* phases, V& x, V& y) {
+  const V cos = hn::LoadU(F32(), phases), sin = hn::LoadU(F32(), phases + kLanes);
+  const V first = hn::NegMulAdd(y, sin, hn::Mul(x, cos));
+  y = hn::MulAdd(x, sin, hn::Mul(y, cos));
+  x = first;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::cpu
 HWY_AFTER_NAMESPACE();

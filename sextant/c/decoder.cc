@@ -1,0 +1,73 @@
+#include "sextant/c/guard.h"
+#include "sextant/c/handles.h"
+#include "sextant/cache/decoding.h"
+
+using namespace sextant;
+using sextant::c::guarded;
+using sextant::c::need;
+
+struct sextant_decoder {
+  // The rotation that the entries of `decoding` point to; null: none.
+  std::unique_ptr<const Rotation> rotation;
+  std::vector<int32_t> bias_rows;
+  std::vector<float> lse;  // where the caller wants none
+  int64_t batch, heads, queries;
+  Decoding decoding;
+
+  sextant_decoder(const KvCache& cache, const sextant_decoder_options& o)
+      : rotation(o.rope ? std::make_unique<const Rotation>(o.rope->rotation) : nullptr),
+        bias_rows(o.bias_rows ? std::vector<int32_t>(o.bias_rows, o.bias_rows + o.most_rows)
+                              : std::vector<int32_t>()),
+        batch(o.count),
+        heads(o.heads),
+        queries(o.queries),
+        decoding(cache, entries(o), {.heads = heads, .queries = queries, .most_rows = o.most_rows},
+                 {.bias = bias_rows}, cpu_backend(), c::executor_of(o.pool)) {
+    lse.resize(static_cast<size_t>(batch * heads * queries));
+  }
+
+  std::vector<CachedBatch::Entry> entries(const sextant_decoder_options& o) const {
+    std::vector<CachedBatch::Entry> all;
+    for (int64_t b = 0; b < o.count; ++b)
+      all.push_back({(&need(o.sequences, "decoder: sequences"))[b], rotation.get()});
+    return all;
+  }
+};
+
+sextant_status sextant_decoder_create(const sextant_cache* cache,
+                                      const sextant_decoder_options* options,
+                                      sextant_decoder** decoder) {
+  return guarded([&] {
+    const sextant_decoder_options& o = need(options, "options");
+    if (o.count < 0)
+      fail("decoder: count: expected at least 0, but got " + std::to_string(o.count));
+    if (o.bias_rows && o.most_rows < 0)
+      fail("decoder: most_rows: expected at least 0, but got " + std::to_string(o.most_rows));
+    sextant_decoder*& to = need(decoder, "decoder");
+    to = new sextant_decoder(need(cache, "cache").cache, o);
+  });
+}
+
+void sextant_decoder_destroy(sextant_decoder* decoder) { delete decoder; }
+
+sextant_status sextant_decoder_step(sextant_decoder* decoder, const sextant_cache* cache) {
+  return guarded([&] { need(decoder, "decoder").decoding.step(need(cache, "cache").cache); });
+}
+
+sextant_status sextant_decoder_attend(sextant_decoder* decoder, const sextant_cache* cache,
+                                      const sextant_decoder_call* call, const sextant_array* out,
+                                      const sextant_array* lse) {
+  return guarded([&] {
+    sextant_decoder& d = need(decoder, "decoder");
+    const sextant_decoder_call& a = need(call, "call");
+    Operands<float> operands = {.q = c::view_of(a.q, "q"),
+                                .scale = c::scale_of(a.scale, a.q.columns)};
+    if (a.bias.data) operands.bias = c::float_view_of(a.bias, "bias");
+    if (a.sink) operands.sink = {a.sink, static_cast<size_t>(d.heads)};
+    const Attended<float> result = {
+        .out = c::view_of(need(out, "out"), "out"),
+        .lse = lse ? c::float_view_of(*lse, "lse")
+                   : contiguous(d.lse.data(), {d.batch, d.heads, d.queries, 1})};
+    d.decoding.attend(need(cache, "cache").cache, operands, result);
+  });
+}

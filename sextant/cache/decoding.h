@@ -1,0 +1,74 @@
+// Decoding of cached sequences, step after step, in memory that is taken once.
+//
+//   Decoding decoding(cache, {{a, &rope}, {b, &rope}}, {.heads = 8, .most_rows = 4096});
+//   for each step:
+//     cache.append(...);                        // of each layer, for each sequence
+//     decoding.step(cache);                     // once for all layers
+//     decoding.attend(cache, {.q = q}, {out, lse});   // for each layer, with its cache
+//
+// From the second step on, step() and attend() do not allocate on a serial executor or a pool of
+// make_thread_pool(). Exceptions: rotations with growth (XPOS), tables of vectors by distance,
+// key_bias. append() does not allocate where KvCache::reserve() has taken the pages.
+//
+// Sequences may differ in length, position and rotation. The results are, bit by bit, those of a
+// plan that is made for one call.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sextant/attention/attend.h"
+#include "sextant/base/export.h"
+#include "sextant/base/workspace.h"
+#include "sextant/cache/kv_cache.h"
+
+namespace sextant {
+
+struct DecodingShape {
+  int64_t heads = 0;       // of queries
+  int64_t queries = 1;     // the last rows of each sequence
+  int64_t most_rows = 0;   // the most that a sequence will have
+  bool key_table = false;  // there is a table B (Operands::on_key)
+};
+
+class SEXTANT_API Decoding {
+ public:
+  // Takes memory for sequences of most_rows rows, and computes the phases of their keys where these
+  // are stored unrotated. The rotations of the entries and the executor of `context` must outlive
+  // the object; a workspace or stream of `context` is not used. row_at: maps of tables by distance,
+  // with a row for each of the diagonals of most_rows rows (Operands::bias and others); their
+  // memory must outlive the object. Throws Error that names the field.
+  Decoding(const KvCache& cache, std::vector<CachedBatch::Entry> entries,
+           const DecodingShape& shape, const RowMaps& row_at = {},
+           const Backend& backend = cpu_backend(), const Context& context = {});
+  Decoding(const Decoding&) = delete;
+
+  // The distances of most_rows rows, from the farthest to 0, by which tables and maps are indexed.
+  Diagonals diagonals() const;
+
+  // Takes the rows that the sequences have now; the queries of the step are the last ones. Throws
+  // Error if a sequence has more than most_rows.
+  void step(const KvCache& cache);
+
+  // Attends with the keys and values of `cache`, that of step() or one that was filled by the same
+  // calls. operands: all but k, v and key_bias. A weight or bias without map has a row for each of
+  // diagonals(), and so has query_bias a column. Throws Error as attend() and
+  // CachedBatch::set_keys() do.
+  void attend(const KvCache& cache, Operands<float> operands, const Attended<float>& result);
+
+ private:
+  void set_diagonals(int64_t rows);
+  PlanShape plan_shape() const;
+
+  DecodingShape shape_;
+  int64_t key_heads_, key_columns_, value_columns_;
+  RowMaps row_at_;
+  CachedBatch batch_;
+  Workspace memory_;
+  Context context_;
+  std::optional<PreparedPlan> prepared_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace sextant

@@ -1,0 +1,251 @@
+// Decoding in kept memory gives the bits of a plan for each step, and does not allocate.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sextant/attention/attend.h"
+#include "sextant/base/error.h"
+#include "sextant/cache/decoding.h"
+#include "sextant/cache/kv_cache.h"
+#include "sextant/position/buckets.h"
+#include "sextant/position/slopes.h"
+#include "tests/attention/tensor.h"
+#include "tests/cache/sequences.h"
+
+namespace {
+int64_t allocated = 0;  // calls of operator new; the tests use one thread
+}
+
+void* operator new(std::size_t size) {
+  ++allocated;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  ++allocated;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, static_cast<std::size_t>(alignment), size) == 0) return memory;
+  throw std::bad_alloc();
+}
+// Inlined into a caller, free() looks to GCC 12 like the wrong partner of operator new.
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace sextant::testing {
+namespace {
+
+constexpr int64_t kMostRows = 700, kLayers = 2;
+
+// Tables and rotation of one encoding, over the diagonals of kMostRows rows.
+struct Encoding {
+  std::string name;
+  const Rotation* rotation = nullptr;
+  bool rotated_keys = false;
+  Tensor<float> bias;
+  std::vector<int32_t> row_at;
+
+  RowMaps maps() const { return {.bias = row_at}; }
+};
+
+Encoding alibi() {
+  Encoding encoding = {.name = "alibi", .bias = Tensor<float>(1, 2 * kHeads, kMostRows, 1)};
+  const std::vector<double> slopes = alibi_slopes(2 * kHeads);
+  for (int64_t h = 0; h < 2 * kHeads; ++h)
+    for (int64_t n = 0; n < kMostRows; ++n)
+      encoding.bias(0, h, n, 0) = static_cast<float>(-slopes[static_cast<size_t>(h)] *
+                                                     static_cast<double>(kMostRows - 1 - n));
+  return encoding;
+}
+
+Encoding t5() {
+  const T5Buckets buckets({.bidirectional = false});
+  Encoding encoding = {.name = "t5", .bias = random(1, 2 * kHeads, buckets.buckets(), 1, 3)};
+  for (int64_t n = 0; n < kMostRows; ++n)
+    encoding.row_at.push_back(static_cast<int32_t>(buckets.bucket(kMostRows - 1 - n)));
+  return encoding;
+}
+
+const Rotation& plain_rope() {
+  static const Rotation rotation = rope();
+  return rotation;
+}
+
+std::vector<Encoding> encodings() {
+  return {{.name = "none"},
+          {.name = "rope", .rotation = &plain_rope()},
+          {.name = "rope, held rotated", .rotation = &plain_rope(), .rotated_keys = true},
+          alibi(),
+          t5()};
+}
+
+// Some layers and sequences of unequal length, which grow by a row at each step.
+class Model {
+ public:
+  Model(const Encoding& encoding, DType dtype, const std::vector<int64_t>& lengths)
+      : encoding_(encoding), rows_(kMostRows, 5) {
+    KvCacheShape shape = kShape;
+    shape.dtype = dtype;
+    const auto batch = static_cast<int64_t>(lengths.size());
+    q_ = random(batch, 2 * kHeads, 1, kColumns, 7);
+    for (int64_t layer = 0; layer < kLayers; ++layer) {
+      KvCache& cache = caches_.emplace_back(shape);
+      for (size_t b = 0; b < lengths.size(); ++b) {
+        const int64_t sequence =
+            cache.add(static_cast<int64_t>(b) * 100,
+                      encoding.rotated_keys ? std::optional(*encoding.rotation) : std::nullopt);
+        cache.append(sequence, part(rows_.k, 0, lengths[b]), part(rows_.v, 0, lengths[b]));
+        cache.reserve(sequence, kMostRows);
+      }
+    }
+    for (size_t b = 0; b < lengths.size(); ++b)
+      entries_.push_back({static_cast<int64_t>(b), encoding.rotation});
+    for (Tensor<float>* out : {&out_, &expected_})
+      *out = Tensor<float>(batch, 2 * kHeads, 1, kValueColumns);
+    for (Tensor<float>* lse : {&lse_, &expected_lse_})
+      *lse = Tensor<float>(batch, 2 * kHeads, 1, 1);
+  }
+
+  void append() {
+    for (KvCache& cache : caches_)
+      for (const CachedBatch::Entry& entry : entries_) {
+        const int64_t row = cache.rows(entry.sequence);
+        cache.append(entry.sequence, part(rows_.k, row, row + 1), part(rows_.v, row, row + 1));
+      }
+  }
+
+  Decoding decoding(const Backend& backend, const Context& context = {}) const {
+    return Decoding(caches_[0], entries_, {.heads = 2 * kHeads, .most_rows = kMostRows},
+                    encoding_.maps(), backend, context);
+  }
+
+  Operands<float> operands() const {
+    Operands<float> operands = {.q = q_.view(), .scale = 0.3};
+    if (!encoding_.bias.data.empty()) operands.bias = encoding_.bias.view();
+    return operands;
+  }
+
+  void step(Decoding& decoding) {
+    decoding.step(caches_[0]);
+    for (const KvCache& cache : caches_)
+      decoding.attend(cache, operands(), {out_.view(), lse_.view()});
+  }
+
+  // The same by a plan that is made for this call, in the last layer.
+  void expect_bits_of_a_new_plan(const Backend& backend) {
+    const CachedBatch batch(caches_.back(), entries_, 1);
+    Score<float> score = {operands()};
+    batch.place(score);
+    score.diagonals = {.farthest = kMostRows - 1, .count = kMostRows};
+    score.row_at = encoding_.maps();
+    attend<float>(score, {expected_.view(), expected_lse_.view()}, backend);
+    ASSERT_EQ(out_.data, expected_.data) << encoding_.name;
+    ASSERT_EQ(lse_.data, expected_lse_.data) << encoding_.name;
+  }
+
+  std::vector<KvCache>& caches() { return caches_; }
+
+ private:
+  const Encoding& encoding_;
+  Rows rows_;
+  std::vector<KvCache> caches_;
+  std::vector<CachedBatch::Entry> entries_;
+  Tensor<float> q_, out_, lse_, expected_, expected_lse_;
+};
+
+// Pages of 16 rows: a sequence gets a new page at every sixteenth step.
+TEST(Decoding, AllocatesNothingAfterTheFirstStep) {
+  for (const Encoding& encoding : encodings())
+    for (const DType dtype : {DType::kFloat32, DType::kBfloat16, DType::kFloat16})
+      for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{5}, {300, 1, 33, 256}}) {
+        SCOPED_TRACE(encoding.name);
+        Model model(encoding, dtype, lengths);
+        Decoding decoding = model.decoding(cpu_backend());
+        model.append();
+        model.step(decoding);
+        const int64_t before = allocated;
+        for (int n = 0; n < 70; ++n) {
+          model.append();
+          model.step(decoding);
+        }
+        EXPECT_EQ(allocated - before, 0);
+      }
+}
+
+TEST(Decoding, HasTheBitsOfAPlanForEachStep) {
+  const auto pool = make_thread_pool(3);
+  for (const Backend* backend : backends())
+    for (const Encoding& encoding : encodings())
+      for (const bool threads : {false, true}) {
+        SCOPED_TRACE(std::string(backend->name) + ", " + encoding.name);
+        Model model(encoding, DType::kBfloat16, {300, 1, 33});
+        Decoding decoding = model.decoding(*backend, threads ? Context(*pool) : Context());
+        for (int n = 0; n < 20; ++n) {
+          model.append();
+          model.step(decoding);
+          model.expect_bits_of_a_new_plan(*backend);
+        }
+      }
+}
+
+// Sequences may also shrink and be moved between steps.
+TEST(Decoding, FollowsSequencesThatChange) {
+  const Encoding encoding = {.name = "rope", .rotation = &plain_rope()};
+  Model model(encoding, DType::kFloat32, {300, 40});
+  Decoding decoding = model.decoding(cpu_backend());
+  const std::vector<std::function<void(KvCache&)>> changes = {
+      [](KvCache& cache) { cache.truncate(0, 20); },
+      [](KvCache& cache) { cache.rerotate(1, 1000); }, [](KvCache& cache) { cache.drop(1, 3, 8); },
+      [](KvCache& cache) { cache.reserve(0, kMostRows); }};
+  for (const auto& change : changes) {
+    for (KvCache& cache : model.caches()) change(cache);
+    model.append();
+    model.step(decoding);
+    model.expect_bits_of_a_new_plan(cpu_backend());
+  }
+}
+
+void expect_refused(const std::function<void()>& call, const std::string& reason) {
+  EXPECT_THAT(call, ::testing::ThrowsMessage<Error>(::testing::HasSubstr(reason)));
+}
+
+TEST(Decoding, RefusesWhatDoesNotFit) {
+  KvCache cache(kShape);
+  const int64_t sequence = filled(cache, Rows(20, 1));
+  const auto make = [&](const DecodingShape& shape, const RowMaps& maps = {}) {
+    Decoding(cache, {{sequence, nullptr}}, shape, maps);
+  };
+  expect_refused([&] { make({.heads = 3, .most_rows = 30}); },
+                 "decoding: heads: expected a multiple of the 2 key heads, but got 3");
+  expect_refused([&] { make({.heads = 2, .queries = 0, .most_rows = 30}); }, "decoding: queries");
+  expect_refused([&] { make({.heads = 2, .queries = 2, .most_rows = 1}); }, "decoding: most_rows");
+  const std::vector<int32_t> short_map(10, 0);
+  expect_refused([&] { make({.heads = 2, .most_rows = 30}, {.bias = short_map}); },
+                 "row_at.bias: expected 30, one for each diagonal, but got 10");
+
+  Decoding decoding(cache, {{sequence, nullptr}}, {.heads = 2, .most_rows = 20});
+  const Tensor<float> q = random(1, 2, 1, kColumns, 1), bias(1, 1, 7, 1);
+  Tensor<float> out(1, 2, 1, kValueColumns), lse(1, 2, 1, 1);
+  const auto attend = [&](const View<const float>& table) {
+    decoding.attend(cache, {.q = q.view(), .bias = table}, {out.view(), lse.view()});
+  };
+  expect_refused([&] { attend({}); }, "expected step() before it");
+  decoding.step(cache);
+  attend({});
+  expect_refused([&] { attend(bias.view()); }, "decoding: bias.rows: expected 20");
+  const Rows one(1, 2);
+  cache.append(sequence, one.k.view(), one.v.view());
+  expect_refused([&] { attend({}); }, "sequence 0: rows: expected 20, but got 21");
+  expect_refused([&] { decoding.step(cache); },
+                 "decoding: sequence 0: rows: expected at most 20 (most_rows), but got 21");
+}
+
+}  // namespace
+}  // namespace sextant::testing
