@@ -17,7 +17,7 @@
 namespace sextant {
 namespace {
 
-int64_t pages_of(const KvCache& cache, int64_t rows) {
+int64_t page_count(const KvCache& cache, int64_t rows) {
   const int64_t page_rows = cache.shape().page_rows;
   return (rows + page_rows - 1) / page_rows;
 }
@@ -68,7 +68,7 @@ Layout continued(const KvCache& cache, std::span<const SequenceGrowth> sequences
                              .keys = before + rows,
                              .key_position = first});
     layout.queries += rows;
-    pages += pages_of(cache, before + rows);
+    pages += page_count(cache, before + rows);
   }
   layout.keys = pages * cache.shape().page_rows;
   return layout;
@@ -77,6 +77,14 @@ Layout continued(const KvCache& cache, std::span<const SequenceGrowth> sequences
 void shrink(KvCache& cache, std::span<const SequenceGrowth> sequences, const Layout& layout) {
   for (size_t n = 0; n < sequences.size(); ++n)
     cache.truncate(sequences[n].sequence, layout.cached[n].keys - sequences[n].rows);
+}
+
+CachePages pages_of(const KvCache& cache, std::span<const SequenceGrowth> sequences) {
+  int64_t count = 0;
+  for (const SequenceGrowth& sequence : sequences)
+    count += page_count(cache, cache.rows(sequence.sequence));
+  return {as_tensor(cache.key_pages()), as_tensor(cache.value_pages()),
+          page_table(cache, sequences, count)};
 }
 
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
