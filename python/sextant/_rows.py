@@ -17,11 +17,15 @@ class Rows:
 
     def __init__(self, frames, causal, queries, keys):
         self.frames, self.causal, self.queries, self.keys = frames, causal, queries, keys
-        seen = [(f.query_position - (f.key_position + f.keys - 1),
-                 f.query_position + f.queries - 1 - f.key_position)
-                for f in frames if f.queries > 0 and f.keys > 0]
-        nearest = min((near for near, _ in seen), default=0)
-        farthest = max((far for _, far in seen), default=-1)
+        nearest, farthest = None, None
+        for f in frames:
+            if f.queries == 0 or f.keys == 0:
+                continue
+            near = f.query_position - (f.key_position + f.keys - 1)
+            far = f.query_position + f.queries - 1 - f.key_position
+            nearest = near if nearest is None else min(nearest, near)
+            farthest = far if farthest is None else max(farthest, far)
+        nearest, farthest = (0, -1) if nearest is None else (nearest, farthest)
         self.nearest = max(nearest, 0) if causal else nearest
         self.farthest = max(farthest, self.nearest - 1)
         if max(self.farthest, -self.nearest) > _FARTHEST:

@@ -273,6 +273,14 @@ class OwnEncoding(unittest.TestCase):
         self.check_both(e, packed, lambda: e(*x, packed_queries=[0, 3, 7],
                                              packed_keys=[0, 3, 7]), x)
 
+    @unittest.skipIf(not hasattr(torch, "compile"), "this torch has no compiler")
+    def test_compiled_code_serves_other_lengths(self):
+        e = Everything(**SIZES)
+        compiled = torch.compile(lambda *x: e(*x), fullgraph=True, backend="aot_eager")
+        for length in (5, 6):
+            x = heads(length)
+            self.close(compiled(*x), e(*x))
+
     @unittest.skipIf(not hasattr(torch.library, "opcheck"), "this torch has no opcheck")
     def test_opcheck_of_the_operator_with_all_operands(self):
         # opcheck differentiates lse, which does not exist beside a bias by key.
