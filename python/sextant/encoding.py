@@ -9,6 +9,10 @@ from sextant._encoding_cache import decode
 from sextant._rows import rows_of
 
 
+HOOKS = ("bias", "weight", "on_query", "on_key", "on_value", "key_bias", "query_scale", "speeds",
+         "phases", "sink")
+
+
 class Encoding(torch.nn.Module):
     """A position encoding of one's own. A subclass overrides the hooks that it needs, each a term
     of Sextant's equation for the score of a query and a key at distance d (query position minus
@@ -54,6 +58,9 @@ class Encoding(torch.nn.Module):
         if self.heads < 1 or self.key_heads < 1 or self.heads % self.key_heads:
             raise RuntimeError(f"{type(self).__name__}: heads: expected a multiple of key_heads="
                                f"{self.key_heads}, both at least 1, but got {self.heads}")
+        if type(self) is not Encoding and not any(self.overrides(hook) for hook in HOOKS):
+            raise RuntimeError(f"{type(self).__name__}: expected at least one method of "
+                               f"{', '.join(HOOKS)}, but the class has none of them")
 
     # The hooks. D is the number of distances.
 

@@ -277,7 +277,11 @@ ArmRequest request_of(const std::string& text, const std::string& where) {
     }
     options[name] = std::move(value);
   }
-  return {.label = text, .method = text.substr(0, name_end), .options = options.dump()};
+  // Of a file the label has no folders.
+  const size_t slash = is_own_method(text) ? text.rfind('/', name_end) : text.npos;
+  return {.label = slash == text.npos ? text : text.substr(slash + 1),
+          .method = text.substr(0, name_end),
+          .options = options.dump()};
 }
 
 std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
@@ -294,7 +298,15 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
     if (!arm.weights_from.empty()) {
       arm.weights_from = Arm::name_of(arm.weights_from, arm.task, arm.seed);
     }
-    if (std::ranges::find(arms, arm.name(), &Arm::name) == arms.end()) arms.push_back(arm);
+    const auto same = std::ranges::find(arms, arm.name(), &Arm::name);
+    if (same == arms.end()) {
+      arms.push_back(arm);
+    } else if (same->method != arm.method) {
+      fail(
+          fmt::format("methods: {}: expected one label for each method (--arms names them), but "
+                      "got {} and {}",
+                      arm.label, same->method, arm.method));
+    }
   };
   // The arm whose weights are used: a requested method with that label, or else the method of that
   // name.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ using testing::ThrowsMessage;
 TEST(OwnMethods, AreAFileAndAClassWithOptionsBehind) {
   const ArmRequest plain = request_of("some/mine.py:Mine");
   EXPECT_EQ(plain.method, "some/mine.py:Mine");
-  EXPECT_EQ(plain.label, "some/mine.py:Mine");
+  EXPECT_EQ(plain.label, "mine.py:Mine");  // of folders, tables would be wide
   EXPECT_EQ(plain.options, "{}");
   const ArmRequest request = request_of("mine.py:Mine:hidden=16:memory=L");
   EXPECT_EQ(request.method, "mine.py:Mine");
@@ -61,6 +62,14 @@ TEST(OwnMethods, RefuseAMissingFileAndOptionsOfOthers) {
   write_text(folder / "mine.py", "");
   refuses(method + ":source=3", "source: expected no such option");
   refuses(method + ":drop_channels=4", "drop_channels: expected 0");
+  std::filesystem::create_directory(folder / "other");
+  write_text(folder / "other" / "mine.py", "");
+  EXPECT_THAT(
+      [&] {
+        make_arms({method, (folder / "other/mine.py").string() + ":Mine"}, 1, Settings(),
+                  ArmDefaults());
+      },
+      ThrowsMessage<Error>(HasSubstr("mine.py:Mine: expected one label for each method")));
   const ArmRequest reader = {
       .label = "reader", .method = "rope", .options = nlohmann::json{{"weights", method}}.dump()};
   EXPECT_THAT([&] { make_arms(std::vector{reader}, 1, Settings(), ArmDefaults()); },

@@ -134,7 +134,7 @@ class OwnSurvey(unittest.TestCase):
         ended = self.survey(f"alibi,{EXAMPLE}:SqrtAlibi", "--retrieval-steps", "0")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         results = self.results()
-        own = next(value for key, value in results.items() if "SqrtAlibi" in key)
+        own = results["sqrt_alibi.py:SqrtAlibi-0"]
         self.assertGreater(own["weights"], results["alibi-0"]["weights"])  # a slope for each head
         self.assertNotEqual(own["train_loss"], results["alibi-0"]["train_loss"])
 

@@ -347,6 +347,11 @@ class Refusals(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "Encoding.bias: expected a method"):
             e(*heads(dtype=torch.float32))
 
+    def test_a_class_without_a_hook(self):
+        kind = type("Mine", (sextant.Encoding,), {"biases": lambda self, distances: distances})
+        with self.assertRaisesRegex(RuntimeError, "Mine: expected at least one method of bias, "):
+            kind(heads=HEADS)
+
     def test_a_call_of_other_sizes(self):
         q, k, v = heads(dtype=torch.float32)
         for sizes, message in (
