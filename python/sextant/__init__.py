@@ -1,10 +1,11 @@
 """Sextant: position encodings as fused, differentiable attention.
 
 ``attention(q, k, v, method="alibi")`` computes attention with one of Sextant's position encodings.
-``method(name)`` is an encoding with its parameters as an ``nn.Module``. ``Cache`` keeps the keys
-and values of growing sequences for decoding. ``tables`` computes the constants of the encodings
-(slopes, buckets, sinusoids, rotary frequencies). ``doctor(model)`` compares a live model with its
-configuration. The operators are ``torch.ops.sextant``.
+``method(name)`` is an encoding with its parameters as an ``nn.Module``, ``Encoding`` the base class
+of encodings of one's own. ``Cache`` keeps the keys and values of growing sequences for decoding.
+``tables`` computes the constants of the encodings (slopes, buckets, sinusoids, rotary frequencies).
+``doctor(model)`` compares a live model with its configuration. The operators are
+``torch.ops.sextant``.
 
 ``import sextant`` imports no torch. The first use of one of these names does, and loads the library
 for that torch; ``load()`` does so at once.
@@ -22,6 +23,7 @@ refuse_clash()
 # submodule is an attribute of its package and would hide the function.
 _MODULES = {
     "Cache": "cache",
+    "Encoding": "encoding",
     "Method": "_method",
     "attention": "_attention",
     "doctor": "doctor",
@@ -31,8 +33,8 @@ _MODULES = {
     "tables": "tables",
 }
 
-__all__ = ["Cache", "Method", "__version__", "attention", "doctor", "load", "method", "methods",
-           "rotate", "tables"]
+__all__ = ["Cache", "Encoding", "Method", "__version__", "attention", "doctor", "load", "method",
+           "methods", "rotate", "tables"]
 
 
 def __getattr__(name):

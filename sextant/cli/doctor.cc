@@ -2,13 +2,8 @@
 // means. GGUF files and pairs of files are compared here; a model of transformers is run by
 // python/sextant/doctor.
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -18,6 +13,7 @@
 #include "sextant/chart/report.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/doctor/report.h"
+#include "sextant/lab/run/python.h"
 #include "sextant/rope_config/config_path.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 
@@ -46,40 +42,16 @@ bool is_gguf_path(const std::string& path) {
   }
 }
 
-// The folder of the package sextant beside this program: of the wheel, which has the program in the
-// package, or of the source tree. Empty: it must be installed.
-std::string package_path() {
-  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const char* place : {"../..", "../../../python"}) {
-    const fs::path root = (program / place).lexically_normal();
-    if (fs::exists(root / "sextant/doctor/__main__.py")) return root.string();
-  }
-  return "";
-}
-
-// Replaces this process by Python. Does not return.
+// Replaces this process by Python.
 [[noreturn]] void run_python(const DoctorRequest& request) {
-  const char* named = std::getenv("SEXTANT_PYTHON");
-  std::vector<std::string> words{named ? named : "python3", "-m", "sextant.doctor"};
-  words.insert(words.end(), request.subjects.begin(), request.subjects.end());
+  std::vector<std::string> words = request.subjects;
   if (request.json) words.emplace_back("--json");
   if (request.weights) words.emplace_back("--weights");
   if (request.trust) words.emplace_back("--trust-remote-code");
   if (!request.page.empty()) words.insert(words.end(), {"--html", request.page});
   fmt::print(stderr, "sextant doctor: a model of transformers is run by {} -m sextant.doctor\n",
-             words[0]);
-  if (const std::string package = package_path(); !package.empty()) {
-    const char* before = std::getenv("PYTHONPATH");
-    ::setenv("PYTHONPATH", (package + (before ? ":" + std::string(before) : "")).c_str(), 1);
-  }
-  ::setenv("SEXTANT_COMMAND", fs::read_symlink("/proc/self/exe").c_str(), 0);
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  std::fflush(nullptr);
-  ::execvp(arguments[0], arguments.data());
-  fail("doctor: cannot run " + words[0] + ": " + std::strerror(errno) +
-       "; SEXTANT_PYTHON names a Python with torch and transformers");
+             lab::python_name());
+  lab::become_python("sextant.doctor", "doctor/__main__.py", words, "torch and transformers");
 }
 
 DoctorReport examine_files(const std::vector<std::string>& subjects) {

@@ -44,8 +44,9 @@ void declare_what(CLI::App& command, Options& options) {
   command
       .add_option(
           "--methods", options.methods,
-          "Methods, with options as rope:base=1e6:dim=16; `all`: every method; `stretches`: every "
-          "stretch of a trained rope (default: see --list)")
+          "Methods, with options as rope:base=1e6:dim=16; FILE.py:CLASS: an encoding of one's own "
+          "in Python; `all`: every method; `stretches`: every stretch of a trained rope (default: "
+          "see --list)")
       ->delimiter(',')
       ->group(group);
   command

@@ -24,7 +24,7 @@
 namespace sextant {
 namespace {
 
-int64_t pages_of(const KvCache& cache, int64_t rows) {
+int64_t page_count(const KvCache& cache, int64_t rows) {
   const int64_t page_rows = cache.shape().page_rows;
   return (rows + page_rows - 1) / page_rows;
 }
@@ -164,7 +164,7 @@ Layout continued(const KvCache& cache, std::span<const SequenceGrowth> sequences
                              .keys = before + rows,
                              .key_position = first});
     layout.queries += rows;
-    pages += pages_of(cache, before + rows);
+    pages += page_count(cache, before + rows);
   }
   layout.keys = pages * cache.shape().page_rows;
   return layout;
@@ -196,6 +196,14 @@ std::vector<Rotation> rotations_for(const Method& method, const at::Tensor& q, c
     rotations.push_back(*rotation);
   }
   return rotations;
+}
+
+CachePages pages_of(const KvCache& cache, std::span<const SequenceGrowth> sequences) {
+  int64_t count = 0;
+  for (const SequenceGrowth& sequence : sequences)
+    count += page_count(cache, cache.rows(sequence.sequence));
+  return {as_tensor(cache.key_pages()), as_tensor(cache.value_pages()),
+          page_table(cache, sequences, count)};
 }
 
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,

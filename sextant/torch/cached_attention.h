@@ -47,4 +47,12 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
                          int64_t layer, Parameters parameters, double softcap = 0);
 
+// The memory of a cache as operands: pages of keys and of values, [pages, heads, page rows,
+// columns], and the pages of each sequence in turn, int64 [1, pages]. It is valid until the cache
+// changes.
+struct CachePages {
+  at::Tensor keys, values, table;
+};
+CachePages pages_of(const KvCache& cache, std::span<const SequenceGrowth> sequences);
+
 }  // namespace sextant

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/plan/stretches.h"
 #include "sextant/lab/run/survey.h"
 
@@ -148,6 +149,19 @@ ArmRequest with_all_channels(const ArmRequest& request) {
   return whole;
 }
 
+// Adds the checksum of the file of an encoding of one's own.
+void add_source(const Arm& arm, json& options) {
+  if (options.contains(kOwnSource)) {
+    fail(fmt::format("methods: {}: {}: expected no such option, as it is the checksum of the file",
+                     arm.label, kOwnSource));
+  }
+  if (arm.drop_channels > 0) {
+    fail(fmt::format("methods: {}: {}: expected 0, as it adds nothing to the input, but got {}",
+                     arm.label, kDrop, arm.drop_channels));
+  }
+  options[kOwnSource] = source_of_own_method(arm.method);
+}
+
 // Makes an arm without a seed, whose weights_from is a label instead of an arm name.
 Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const ArmDefaults& all) {
   const Lengths lengths = lengths_of(settings, task);
@@ -184,8 +198,15 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
     arm.method = "clock";
   }
   options.update(given);
+  if (is_own_method(arm.method)) add_source(arm, options);
   std::string of = weights_of(arm.label, reads, options);
   if (of.empty() && arm.drop_channels > 0) of = with_all_channels(request).label;
+  if (is_own_method(of)) {
+    fail(
+        fmt::format("methods: {}: weights: expected a built-in method, whose weights this program "
+                    "can read, but got {}",
+                    arm.label, of));
+  }
   if (!of.empty()) arm.weights_from = with_memory(of, arm.memory);
   if (arm.method == "window" || arm.method == "chunk") {
     const json inner = survey_options(options.value("of", "rope"), lengths, arm.memory);
@@ -236,7 +257,9 @@ std::vector<std::string> stretches() {
 
 ArmRequest request_of(const std::string& text, const std::string& where) {
   json options = json::object();
-  for (size_t end = std::min(text.find(':'), text.size()); end < text.size();) {
+  const size_t name_end =
+      std::min(is_own_method(text) ? end_of_own_method(text) : text.find(':'), text.size());
+  for (size_t end = name_end; end < text.size();) {
     const size_t begin = end + 1;
     end = std::min(text.find(':', begin), text.size());
     const std::string option = text.substr(begin, end - begin);
@@ -254,7 +277,11 @@ ArmRequest request_of(const std::string& text, const std::string& where) {
     }
     options[name] = std::move(value);
   }
-  return {.label = text, .method = text.substr(0, text.find(':')), .options = options.dump()};
+  // Of a file the label has no folders.
+  const size_t slash = is_own_method(text) ? text.rfind('/', name_end) : text.npos;
+  return {.label = slash == text.npos ? text : text.substr(slash + 1),
+          .method = text.substr(0, name_end),
+          .options = options.dump()};
 }
 
 std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
@@ -271,7 +298,15 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
     if (!arm.weights_from.empty()) {
       arm.weights_from = Arm::name_of(arm.weights_from, arm.task, arm.seed);
     }
-    if (std::ranges::find(arms, arm.name(), &Arm::name) == arms.end()) arms.push_back(arm);
+    const auto same = std::ranges::find(arms, arm.name(), &Arm::name);
+    if (same == arms.end()) {
+      arms.push_back(arm);
+    } else if (same->method != arm.method) {
+      fail(
+          fmt::format("methods: {}: expected one label for each method (--arms names them), but "
+                      "got {} and {}",
+                      arm.label, same->method, arm.method));
+    }
   };
   // The arm whose weights are used: a requested method with that label, or else the method of that
   // name.

@@ -10,17 +10,15 @@
 #include "sextant/version.h"
 
 namespace sextant::lab {
-namespace {
 
-namespace fs = std::filesystem;
-
-// The library beside the program, in the build tree or as installed.
-fs::path library_path() {
-  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
+// The library is beside the program, in the build tree or as installed.
+std::filesystem::path plugin_path() {
+  const std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path();
   constexpr std::array<const char*, 2> kPlaces{"../lib", SEXTANT_LIBRARY_FROM_PROGRAM};
   for (const char* place : kPlaces) {
-    fs::path path = (program / place / "libsextant_lab.so").lexically_normal();
-    if (fs::exists(path)) return path;
+    std::filesystem::path path = (program / place / "libsextant_lab.so").lexically_normal();
+    if (std::filesystem::exists(path)) return path;
   }
   if (libtorch() == "none") {  // such as the program in the Python wheel
     fail(
@@ -39,12 +37,10 @@ void set_threads(int threads) {
   ::setenv("OPENBLAS_NUM_THREADS", count.c_str(), /*overwrite=*/1);
 }
 
-}  // namespace
-
 const Plugin& open_plugin(int threads) {
   static const Plugin& plugin = [threads]() -> const Plugin& {
     set_threads(threads);
-    const fs::path path = library_path();
+    const std::filesystem::path path = plugin_path();
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) fail("laboratory: cannot open it: " + std::string(::dlerror()));
     void* symbol = ::dlsym(library, "sextant_lab_plugin");

@@ -88,11 +88,24 @@ struct Plugin {
   Encoding (*encode)(const EncodingRequest& request);
 };
 
+// The library that was built or installed with this program. Throws Error if it is missing (a build
+// without libtorch).
+std::filesystem::path plugin_path();
+
+// Sets the environment for libraries that this process, or one that replaces it, will open.
+void set_threads(int threads);
+
 // Opens the library that was built or installed with this program, at the first call only, for work
 // with `threads` threads. Throws Error if the library is missing (a build without libtorch).
 const Plugin& open_plugin(int threads);
 
 }  // namespace sextant::lab
 
-// The library's only entry point.
+// The library's entry point for this program.
 extern "C" const sextant::lab::Plugin* sextant_lab_plugin();
+
+// Its entry points for Python (python/sextant/own_arm.py), which return the exit status of the
+// process: runs the arm of a folder; makes the encoding of an arm, given with its settings as JSON,
+// and calls it once.
+extern "C" int sextant_lab_arm(const char* folder, double save_seconds);
+extern "C" int sextant_lab_check(const char* assignment);

@@ -20,6 +20,7 @@
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/report/tables_text.h"
+#include "sextant/lab/run/own_arms.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/schedule.h"
@@ -172,7 +173,10 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   check_manifest("survey", "--out", options.directory, manifest);
 
   const std::vector<Arm> arms = not_done(options);
-  if (!arms.empty()) open_plugin(options.settings.threads).check(options.settings, options.arms);
+  if (!arms.empty()) {
+    open_plugin(options.settings.threads).check(options.settings, options.arms);
+    check_own_arms(options.settings, arms);
+  }
   if (options.dry_run) {
     print_plan(options, arms, manifest);
     fmt::print("{}", estimate_of(options, arms));

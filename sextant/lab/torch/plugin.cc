@@ -2,10 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sextant/lab/plan/own_methods.h"
+#include "sextant/lab/run/arm_process.h"
 #include "sextant/lab/torch/cost.h"
 #include "sextant/lab/torch/evaluate_model.h"
 #include "sextant/lab/torch/extend_model.h"
 #include "sextant/lab/torch/model_folder.h"
+#include "sextant/lab/torch/own_method.h"
 #include "sextant/lab/torch/probe_encoding.h"
 #include "sextant/lab/torch/run_arm.h"
 #include "sextant/torch/method.h"
@@ -25,16 +28,28 @@ std::vector<KnownMethod> known_methods() {
   return known;
 }
 
+// Encodings of one's own are checked in Python (run/own_arms.h).
 void check_arms(const Settings& settings, std::span<const Arm> arms) {
-  for (const Arm& arm : arms) method_of(arm, settings);
+  for (const Arm& arm : arms) {
+    if (!is_own_method(arm.method)) method_of(arm, settings);
+  }
 }
 
 int64_t added_channels_of(const Settings& settings, const Arm& arm) {
-  return method_of(arm, settings)->added_channels();
+  return is_own_method(arm.method) ? 0 : method_of(arm, settings)->added_channels();
 }
 
 int64_t train_length_of(const std::filesystem::path& model) {
   return read_model_config(model).train_length;
+}
+
+Ending check_own_arm(const std::string& assignment) {
+  const nlohmann::json content = nlohmann::json::parse(assignment);
+  const auto arm = content.at("arm").get<Arm>();
+  const auto settings = content.at("settings").get<Settings>();
+  try_method(*method_of(arm, settings),
+             model_shape(model_of(settings, arm), training_of(settings, arm.task).length));
+  return Ending::kDone;
 }
 
 }  // namespace
@@ -54,4 +69,15 @@ extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
                                            .write_extended = sextant::lab::write_extended,
                                            .encode = sextant::lab::encode};
   return &plugin;
+}
+
+extern "C" int sextant_lab_arm(const char* folder, double save_seconds) {
+  return sextant::lab::run_arm_process(save_seconds, [&](const sextant::lab::Watch& watch) {
+    return sextant::lab::run_arm(folder, watch);
+  });
+}
+
+extern "C" int sextant_lab_check(const char* assignment) {
+  return sextant::lab::run_arm_process(
+      0, [&](const sextant::lab::Watch&) { return sextant::lab::check_own_arm(assignment); });
 }

@@ -14,6 +14,7 @@
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/data/corpus.h"
+#include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/checkpoint.h"
 #include "sextant/lab/run/progress.h"
@@ -24,6 +25,7 @@
 #include "sextant/lab/torch/encoding_samples.h"
 #include "sextant/lab/torch/evaluate.h"
 #include "sextant/lab/torch/model_folder.h"
+#include "sextant/lab/torch/own_method.h"
 #include "sextant/lab/torch/trained_products.h"
 #include "sextant/lab/torch/trainer.h"
 #include "sextant/torch/methods/shared/dropped_channels.h"
@@ -282,7 +284,9 @@ class ArmRun {
 std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings) {
   const ModelShape shape =
       model_shape(model_of(settings, arm), training_of(settings, arm.task).length);
-  std::unique_ptr<Method> method = make_method(arm.method, shape, json::parse(arm.options));
+  std::unique_ptr<Method> method = is_own_method(arm.method)
+                                       ? own_method(arm.method, shape, arm.options, arm.seed)
+                                       : make_method(arm.method, shape, json::parse(arm.options));
   if (arm.memory > 0 && !method->relative())
     fail(fmt::format("{}: memory: expected 0, as {} goes by absolute positions, but got {}",
                      arm.label, arm.method, arm.memory));

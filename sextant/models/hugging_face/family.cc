@@ -96,6 +96,9 @@ bool has_norm_bias(Family family) {
 }
 
 Choice choose_family(const ModelConfig& config) {
+  // A class in Python, FILE.py:CLASS, is in no registry (sextant/lab/plan/own_methods.h).
+  if (config.method.find(".py:") != std::string::npos)
+    return own(config.method + " is an encoding of one's own");
   const json options = complete_options(config.method, json::parse(config.options));
   const DecoderOptions& model = config.model;
   if (!model.causal || model.padding >= 0) {

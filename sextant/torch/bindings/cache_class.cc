@@ -123,6 +123,20 @@ class KvCacheClass final : public torch::CustomClassHolder {
     return {k, v};
   }
 
+  // The pages of sequences, for encodings that are written in Python. rotates: whether these rotate
+  // keys, which must then be stored unrotated.
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> pages(const Sizes& sequences, bool rotates) const {
+    std::vector<SequenceGrowth> all;
+    for (const int64_t sequence : sequences) {
+      if (rotates && cache_.rotated_by(sequence))
+        fail("kv cache: sequence " + std::to_string(sequence) +
+             ": expected plain keys, as the encoding rotates them, but they are stored rotated");
+      all.push_back({sequence, 0});
+    }
+    const CachePages found = pages_of(cache_, all);
+    return {found.keys, found.values, found.table};
+  }
+
   void save(int64_t sequence, const std::string& path) const { save_cache(cache_, sequence, path); }
   int64_t load(const std::string& path) { return load_cache(path, cache_); }
 
@@ -231,6 +245,7 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
       .def("rerotate", &KvCacheClass::rerotate)
       .def("append", &KvCacheClass::append)
       .def("read", &KvCacheClass::read)
+      .def("pages", &KvCacheClass::pages)
       .def("save", &KvCacheClass::save)
       .def("load", &KvCacheClass::load)
       .def("attend", &KvCacheClass::attend);

@@ -1,0 +1,67 @@
+"""Decoding with an encoding of one's own over a ``sextant.Cache``."""
+
+from sextant._rows import Frame, Rows
+
+
+def decode(encoding, q, k, v, cache, sequences):
+    """Appends k and v, the new rows of the cache's sequences, and computes the attention of their
+    queries. If it raises an error, the cache is unchanged."""
+    if q.size(0) != k.size(0) or q.size(2) != k.size(2):
+        raise RuntimeError(f"q: expected batch {k.size(0)} and {k.size(2)} rows, one query for "
+                           f"each new key, but got {q.size(0)} and {q.size(2)}")
+    fresh, before = cache._held is None, list(cache.sequences)
+    held = cache._hold(k, v)
+    lengths = None
+    try:
+        ids = cache._batch(q.size(0), sequences)
+        lengths = {sequence: held.rows(sequence) for sequence in ids}
+        held.append(k, v, ids)
+        return _attended(encoding, q, held, ids, v.size(3))
+    except Exception:
+        for sequence, rows in (lengths or {}).items():
+            if held.rows(sequence) > rows:
+                held.truncate(sequence, rows)
+        for sequence in cache.sequences[len(before):]:
+            held.remove(sequence)
+        cache.sequences = before
+        cache._held = None if fresh else held
+        raise
+
+
+def _attended(encoding, q, held, ids, value_columns):
+    batch, heads, queries, columns = q.shape
+    if batch == 0 or queries == 0:
+        return q.new_zeros(batch, heads, queries, value_columns)
+    changes = encoding.overrides("phases")
+    key_pages, value_pages, table = held.pages(ids, changes or encoding.overrides("speeds"))
+    page_rows = held.shape()[3]
+    frames, first = [], 0
+    for n, sequence in enumerate(ids):
+        keys, start = held.rows(sequence), held.first_position(sequence)
+        frames.append(Frame(n * queries, queries, start + keys - queries, first * page_rows, keys,
+                            start))
+        first += (keys + page_rows - 1) // page_rows
+    rows = Rows(frames, True, batch * queries, table.numel() * page_rows)
+    # All sequences form one batch entry, one after the other.
+    joined = q.transpose(0, 1).reshape(1, heads, batch * queries, columns)
+    reads = changes or encoding.overrides("key_bias")
+    k = _gathered(key_pages, table) if reads else _shaped(key_pages, rows.keys)
+    v = _gathered(value_pages, table) if changes else _shaped(value_pages, rows.keys)
+    operands = encoding.operands(joined, k, v, rows)
+    place = {}
+    if not changes:
+        operands.update(k=key_pages, v=value_pages)
+        place = {"pages": table, "key_rows": rows.keys}
+    out = encoding.attend(q, operands, rows, **place)
+    return out.view(heads, batch, queries, value_columns).transpose(0, 1).contiguous()
+
+
+def _gathered(pages, table):
+    """A copy of the keys or values of all sequences, [1, heads, rows, columns]."""
+    chosen = pages.index_select(0, table.view(-1))
+    return chosen.transpose(0, 1).reshape(1, pages.size(1), -1, pages.size(3))
+
+
+def _shaped(pages, rows):
+    """A tensor of the shape of ``_gathered`` for hooks that read no keys."""
+    return pages.new_zeros(1).expand(1, pages.size(1), rows, pages.size(3))

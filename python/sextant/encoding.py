@@ -1,0 +1,366 @@
+"""Encodings of one's own: a class in Python, fused attention, no compiler."""
+
+import math
+
+import torch
+
+from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
+from sextant._encoding_cache import decode
+from sextant._rows import rows_of
+
+
+HOOKS = ("bias", "weight", "on_query", "on_key", "on_value", "key_bias", "query_scale", "speeds",
+         "phases", "sink")
+
+
+class Encoding(torch.nn.Module):
+    """A position encoding of one's own. A subclass overrides the hooks that it needs, each a term
+    of Sextant's equation for the score of a query and a key at distance d (query position minus
+    key position, positive for keys in the past):
+
+        p = <R q, R k> + q.A[d] + k.B[d]
+        s = scale w[d] p + b[d] + c_j
+        o = sum_j e^s (v + C[d]) / (e^sink + sum_j e^s)
+
+        class SqrtAlibi(sextant.Encoding):
+            def __init__(self, **sizes):
+                super().__init__(**sizes)
+                self.slopes = torch.nn.Parameter(sextant.tables.alibi_slopes(self.heads).float())
+
+            def bias(self, distances):
+                return -self.slopes[:, None] * distances.abs().sqrt()
+
+        out = SqrtAlibi(heads=8)(q, k, v)
+
+    Hooks return tensors, which autograd differentiates; no matrix of queries x keys exists. They
+    are called in every forward pass. Distances and positions arrive as float32, or as float64 if q
+    is float64, and autocast is off. Leading sizes of a result that is shared by heads or by the
+    batch may be 1 or left out. A hook that is not overridden leaves its term out.
+
+    heads is the number of query heads, key_heads (default: heads) that of key heads, head_dim the
+    columns of q; a call with another q or k is an error. train_length is L, for encodings that
+    depend on it. ``sextant survey`` passes all four.
+
+    Attributes of the class: scale, the factor of the score (None: 1 / sqrt(columns of q)); pairing,
+    the columns that pair f of speeds and phases rotates: "half-split" (f, f + pairs) or
+    "interleaved" (2f, 2f + 1); shared, whether the layers of a survey's model have one encoding
+    instead of one each.
+    """
+
+    scale = None
+    pairing = "half-split"
+    shared = False
+
+    def __init__(self, *, heads, key_heads=None, head_dim=None, train_length=None):
+        super().__init__()
+        self.heads, self.key_heads = heads, heads if key_heads is None else key_heads
+        self.head_dim, self.train_length = head_dim, train_length
+        if self.heads < 1 or self.key_heads < 1 or self.heads % self.key_heads:
+            raise RuntimeError(f"{type(self).__name__}: heads: expected a multiple of key_heads="
+                               f"{self.key_heads}, both at least 1, but got {self.heads}")
+        if type(self) is not Encoding and not any(self.overrides(hook) for hook in HOOKS):
+            raise RuntimeError(f"{type(self).__name__}: expected at least one method of "
+                               f"{', '.join(HOOKS)}, but the class has none of them")
+
+    # The hooks. D is the number of distances.
+
+    def bias(self, distances):
+        """b: a number by distance. distances [D] -> [1 or heads, D]; or a pair of a table [1 or
+        heads, rows] and the row of each distance, int64 [D]."""
+
+    def weight(self, distances):
+        """w: a factor by distance. Shapes are those of bias."""
+
+    def on_query(self, distances):
+        """A: vectors by distance, multiplied with the first columns of q. distances [D] -> [1 or
+        heads, D, columns]; or a pair of a table [1 or heads, rows, columns] and the row of each
+        distance, int64 [D] (clipping, buckets)."""
+
+    def on_key(self, distances):
+        """B: vectors by distance, multiplied with the first columns of k. Shapes are those of
+        on_query."""
+
+    def on_value(self, distances):
+        """C: vectors by distance, added to values, with all columns of v. Shapes are those of
+        on_query."""
+
+    def key_bias(self, k, positions):
+        """c: a number for each key, which may depend on the keys of its sequence: k [batch,
+        key_heads, keys, columns], positions [keys] -> [1 or batch, 1 or heads, keys]. Only
+        differences between keys of a sequence matter. They are computed in float64."""
+
+    def query_scale(self, q, positions):
+        """A factor for each query: q [batch, heads, queries, columns], positions [queries] -> [1 or
+        batch, 1 or heads, queries]."""
+
+    def speeds(self):
+        """The rotation R by position: radians per position of each pair of columns, [pairs].
+        Phases are exact at any position, and speeds are constants: train ``phases`` instead."""
+
+    def phases(self, k, positions):
+        """A rotation by token: the angle of each pair at each key, in radians. k [batch, key_heads,
+        keys, columns], positions [keys] -> [1 or batch, 1 or key_heads, keys, pairs]. A query
+        rotates as the key at its position does."""
+
+    def sink(self):
+        """One more score for each query head, in the denominator only, [heads]."""
+
+    def forward(self, q, k, v, *, causal=True, first_query=None, first_key=0, mask=None,
+                packed_queries=(), packed_keys=(), cache=None, sequences=None):
+        """Computes attention and returns [batch, heads, queries, value_dim] in the type of q.
+
+        Shapes and arguments are those of ``sextant.attention``. Packed sequences are separate: the
+        hooks that read keys are called once for each. With ``cache`` (``sextant.Cache``) k and v
+        are the new rows of its sequences, and hooks that read keys read all of a sequence.
+
+        Raises RuntimeError that names the argument, or the hook with the expected and the actual
+        shape.
+        """
+        self._check_call(q, k, v)
+        if cache is not None:
+            given = (causal, first_query, first_key, mask, len(packed_queries), len(packed_keys))
+            if given != (True, None, 0, None, 0, 0):
+                raise RuntimeError("causal, first_query, first_key, mask, packed_queries, "
+                                   "packed_keys: expected their defaults, as a cache is there")
+            return decode(self, q, k, v, cache, sequences)
+        if sequences is not None:
+            raise RuntimeError("sequences: expected None without a cache")
+        rows = rows_of(q, k, causal, first_query, first_key, packed_queries, packed_keys)
+        return self.attend(q, self.operands(q, k, v, rows), rows, mask=mask)
+
+    def overrides(self, hook):
+        """Whether the class has a hook of its own."""
+        return getattr(type(self), hook) is not getattr(Encoding, hook)
+
+    def operands(self, q, k, v, rows):
+        """The operands of a call, {name: tensor}, from the hooks. rows is a ``Rows``."""
+        with torch.autocast(device_type=q.device.type, enabled=False):
+            return _Operands(self, q, k, v, rows).named
+
+    def attend(self, q, operands, rows, **place):
+        """Calls the operator with ``operands``; the result has the type of q."""
+        named = {name: value for name, value in operands.items() if name != "scale"}
+        if "speeds" in named:
+            named.update(_rotation(named.pop("speeds"), named.pop("pairs"), rows))
+        out, _ = torch.ops.sextant.attend(
+            named.pop("q"), named.pop("k"), named.pop("v"), operands["scale"], rows.frame_table(),
+            rows.key_ranges(), farthest=rows.farthest, **named, **place)
+        return out.to(q.dtype)
+
+    def _check_call(self, q, k, v):
+        name = type(self).__name__
+        for argument, x in (("q", q), ("k", k), ("v", v)):
+            if not isinstance(x, torch.Tensor) or x.dim() != 4:
+                got = list(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__
+                raise RuntimeError(f"{name}: {argument}: expected a tensor [batch, heads, rows, "
+                                   f"columns], but got {got}")
+        for argument, got, expected in (
+                ("q", q.size(1), self.heads), ("k", k.size(1), self.key_heads),
+                ("v", v.size(1), self.key_heads)):
+            if got != expected:
+                raise RuntimeError(
+                    f"{name}: {argument}: expected {expected} heads, as the encoding was made with "
+                    f"heads={self.heads}, key_heads={self.key_heads}, but got {got}")
+        columns = q.size(3) if self.head_dim is None else self.head_dim
+        for argument, x in (("q", q), ("k", k)):
+            if x.size(3) != columns:
+                raise RuntimeError(f"{name}: {argument}: expected {columns} columns, as "
+                                   f"{'q has' if self.head_dim is None else 'head_dim is'}, but "
+                                   f"got {x.size(3)}")
+
+
+class _Operands:
+    """Calls the hooks of an encoding and checks their results."""
+
+    def __init__(self, encoding, q, k, v, rows):
+        self.encoding, self.rows, self.device = encoding, rows, q.device
+        self.wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+        self.name = type(encoding).__name__
+        self.sizes = {"batch": q.size(0), "heads": q.size(1), "key_heads": k.size(1)}
+        scale = encoding.scale
+        self.named = {"scale": 1 / math.sqrt(max(q.size(3), 1)) if scale is None else float(scale)}
+        self._tables(q.size(3), v.size(3))
+        self._sink()
+        factor = self._call("query_scale", q, rows.query_positions().to(self.wide))
+        q, k = self._rotations(q, k)
+        if factor is not None:
+            factor = self._checked("query_scale", factor, "batch", "heads", queries=q.size(2))
+            q = q.to(self.wide) * factor.to(self.wide).unsqueeze(3)
+        self.named.update(q=q, k=k, v=v)
+
+    def _call(self, hook, *arguments):
+        function = getattr(self.encoding, hook)
+        if not callable(function):
+            raise RuntimeError(f"{self.name}.{hook}: expected a method, but it is "
+                               f"{type(function).__name__}: attributes need other names than hooks")
+        return function(*arguments)
+
+    def _refuse(self, hook, expected, got):
+        raise RuntimeError(f"{self.name}.{hook}: expected {expected}, but got {got}")
+
+    def _checked(self, hook, value, *shared, **exact):
+        """value with all its sizes, those in `shared` 1 or full. An exact size of None is free."""
+        expected = [(name, self.sizes[name], True) for name in shared]
+        expected += [(name, size, False) for name, size in exact.items()]
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            self._refuse(hook, "a tensor of floating point numbers",
+                         value.dtype if isinstance(value, torch.Tensor) else type(value).__name__)
+        whole = value
+        while whole.dim() < len(expected):
+            whole = whole.unsqueeze(0)
+        fits = whole.dim() == len(expected) and all(
+            size is None or got == size or (is_shared and got == 1)
+            for got, (_, size, is_shared) in zip(whole.shape, expected))
+        if not fits:
+            sizes = ", ".join(
+                name if size is None else ("1 or " if is_shared else "") + f"{name}={size}"
+                for name, size, is_shared in expected)
+            self._refuse(hook, f"[{sizes}]", list(value.shape))
+        if value.device != self.device:
+            self._refuse(hook, f"{self.device}, as q", value.device)
+        return whole
+
+    def _tables(self, columns, value_columns):
+        distances = self.rows.distances(self.wide).to(self.device)
+        for hook in ("bias", "weight", "on_query", "on_key", "on_value"):
+            value = self._call(hook, distances)
+            if value is None:
+                continue
+            exact = {"distances": distances.numel()}
+            if isinstance(value, tuple):
+                value, row_at = value if len(value) == 2 else (None, None)
+                exact = {"rows": None}
+                if not isinstance(row_at, torch.Tensor) or row_at.is_floating_point() or (
+                        row_at.shape != distances.shape):
+                    got = (f"{row_at.dtype} {list(row_at.shape)}"
+                           if isinstance(row_at, torch.Tensor) else type(row_at).__name__)
+                    self._refuse(hook, "a pair of a table and int64 [distances="
+                                 f"{distances.numel()}], the row of each distance", got)
+                self.named[hook + "_rows"] = row_at.to("cpu", torch.int32)
+            if hook == "on_value":
+                exact["columns"] = value_columns
+            elif hook.startswith("on_"):
+                exact["columns"] = None
+            value = self._checked(hook, value, "heads", **exact)
+            if hook.startswith("on_") and value.size(2) > (
+                    value_columns if hook == "on_value" else columns):
+                self._refuse(hook, f"at most {columns} columns, as q", value.size(2))
+            self.named[hook] = value.to(self.wide)
+
+    def _sink(self):
+        sink = self._call("sink")
+        if sink is not None:
+            sink = self._checked("sink", sink, heads=self.sizes["heads"])
+            self.named["sink"] = sink.to(self.wide)
+
+    def _by_sequence(self, hook, k, *shared, **exact):
+        """The results of a hook that reads keys, one for each sequence; None if it is not
+        overridden."""
+        results = []
+        positions = self.rows.key_positions().to(self.wide)
+        for f in self.rows.frames:
+            part = k[:, :, f.key_row:f.key_row + f.keys]
+            value = self._call(hook, part, positions[f.key_row:f.key_row + f.keys])
+            if value is None:
+                return None
+            results.append(self._checked(hook, value, *shared, keys=f.keys, **exact))
+        return results
+
+    def _of_rows(self, results, dim, starts, count):
+        """The results of sequences side by side, with zeros between them."""
+        sizes = [1, 1]
+        for x in results:
+            sizes = [max(sizes[0], x.size(0)), max(sizes[1], x.size(1))]
+        parts, at = [], 0
+        for x, start in zip(results, starts):
+            x = x.expand(sizes[0], sizes[1], *x.shape[2:])
+            if start > at:
+                parts.append(x.new_zeros(*sizes, start - at, *x.shape[3:]))
+            parts.append(x)
+            at = start + x.size(dim)
+        if count > at:
+            parts.append(parts[-1].new_zeros(*sizes, count - at, *parts[-1].shape[3:]))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim)
+
+    def _rotations(self, q, k):
+        """Adds the operands of keys, and returns q and k rotated by the phases of their tokens."""
+        frames = self.rows.frames
+        if not frames:
+            return q, k
+        starts = [f.key_row for f in frames]
+        biases = self._by_sequence("key_bias", k, "batch", "heads")
+        if biases is not None:
+            biases = [x.to(torch.float64) for x in biases]
+            self.named["key_bias"] = self._of_rows(biases, 2, starts, k.size(2))
+        speeds = self._call("speeds")
+        if speeds is not None:
+            self._speeds(self._checked("speeds", speeds, pairs=None), q.size(3))
+        phases = self._by_sequence("phases", k, "batch", "key_heads", pairs=None)
+        if phases is None:
+            return q, k
+        if 2 * phases[0].size(3) > q.size(3):
+            self._refuse("phases", f"at most {q.size(3) // 2} pairs, as q has {q.size(3)} columns",
+                         phases[0].size(3))
+        of_queries = []
+        for f, x in zip(frames, phases):
+            first = f.query_position - f.key_position
+            if f.queries and not 0 <= first <= f.keys - f.queries:
+                self._refuse("phases", "a key at the position of each query",
+                             f"queries from {f.query_position} on and {f.keys} keys from "
+                             f"{f.key_position} on")
+            of_queries.append(x[:, :, first:first + f.queries])
+        angles = self._of_rows(of_queries, 2, [f.query_row for f in frames], q.size(2))
+        if angles.size(1) > 1:
+            angles = angles.repeat_interleave(q.size(1) // k.size(1), 1)
+        pairing = self.encoding.pairing
+        of_keys = self._of_rows(phases, 2, starts, k.size(2))
+        return (rotated(q.to(self.wide), angles.to(self.wide), pairing),
+                rotated(k.to(self.wide), of_keys.to(self.wide), pairing))
+
+    def _speeds(self, speeds, columns):
+        if speeds.requires_grad:
+            self._refuse("speeds", "constants (train phases(), which autograd differentiates)",
+                         "a tensor that requires its gradient")
+        if 2 * speeds.numel() > columns:
+            self._refuse("speeds", f"at most {columns // 2} pairs, as q has {columns} columns",
+                         speeds.numel())
+        pairs = torch.arange(speeds.numel())
+        if self.encoding.pairing not in ("half-split", "interleaved"):
+            self._refuse("pairing", "half-split or interleaved", repr(self.encoding.pairing))
+        split = self.encoding.pairing == "half-split"
+        first, second = (pairs, pairs + speeds.numel()) if split else (2 * pairs, 2 * pairs + 1)
+        self.named["speeds"] = speeds.to("cpu", torch.float64)
+        self.named["pairs"] = torch.stack((first, second, torch.zeros_like(pairs)), 1)
+
+
+def rotated(x, angles, pairing):
+    """x [batch, heads, rows, columns] with its first pairs of columns rotated by angles [1 or
+    batch, 1 or heads, rows, pairs]."""
+    pairs = angles.size(3)
+    cos, sin = angles.cos(), angles.sin()
+    if pairing == "half-split":
+        first, second = x[..., :pairs], x[..., pairs:2 * pairs]
+    elif pairing == "interleaved":
+        first, second = x[..., 0:2 * pairs:2], x[..., 1:2 * pairs:2]
+    else:
+        raise RuntimeError(f"pairing: expected half-split or interleaved, but got {pairing!r}")
+    both = first * cos - second * sin, first * sin + second * cos
+    head = torch.cat(both, 3) if pairing == "half-split" else torch.stack(both, 4).flatten(3)
+    return torch.cat((head, x[..., 2 * pairs:]), 3)
+
+
+def _rotation(speeds, pairs, rows):
+    """The arguments of the operator for one rotation: speeds as fractions of a turn in fixed point,
+    of 2**-64 (sextant::Turns)."""
+    turns = speeds / (2 * math.pi)
+    upper = (turns - turns.floor()) * 2.0**32
+    lower = ((upper - upper.floor()) * 2.0**32).floor().long()
+    upper = upper.floor().long()
+    upper = torch.where(upper >= 2**31, upper - 2**32, upper)
+    fixed = upper * 2**32 + lower
+    return {
+        "pairs": pairs[None],
+        "speeds": torch.stack((fixed, torch.zeros_like(fixed)), 1)[None],
+        "query_rotary_positions": rows.query_positions()[None, None, None],
+        "key_rotary_positions": rows.key_positions()[None, None, None],
+    }

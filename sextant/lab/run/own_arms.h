@@ -1,0 +1,27 @@
+// Arms with an encoding of one's own (plan/own_methods.h), which run in a process of Python:
+// python/sextant/own_arm.py opens the plug-in there.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "sextant/lab/plan/settings.h"
+
+namespace sextant::lab {
+
+// Whether FOLDER/arm.json has such an arm.
+bool is_own_arm(const std::filesystem::path& folder);
+
+// Replaces this process by Python, which runs the arm. Throws Error if it cannot.
+[[noreturn]] void become_own_arm(const std::string& folder, int threads, double save_seconds);
+
+// Replaces this process by Python, which makes the encoding of an arm and calls it once.
+// `assignment` is the arm and its settings as JSON.
+[[noreturn]] void become_own_check(const std::string& assignment, int threads);
+
+// Makes each encoding of one's own and calls it once, in processes of Python, so that an error is
+// reported before hours of work. Throws Error that names the arm.
+void check_own_arms(const Settings& settings, std::span<const Arm> arms);
+
+}  // namespace sextant::lab

@@ -1,0 +1,377 @@
+"""Encodings of one's own: they agree with explicit matrices, forward and backward, packed, cached
+and compiled, and a wrong hook is an error that names it."""
+
+import unittest
+import unittest.mock
+
+import torch
+
+import sextant
+
+BATCH, HEADS, KEY_HEADS, LENGTH, COLUMNS = 2, 4, 2, 7, 6
+SIZES = {"heads": HEADS, "key_heads": KEY_HEADS, "head_dim": COLUMNS, "train_length": LENGTH}
+SPEEDS = torch.tensor([1.0, 0.1], dtype=torch.float64)
+
+
+class Everything(sextant.Encoding):
+    """All hooks at once."""
+
+    def __init__(self, pairing="half-split", without=(), **sizes):
+        super().__init__(**sizes)
+        torch.manual_seed(3)
+        self.pairing, self.without = pairing, without
+        def parameter(*shape):
+            return torch.nn.Parameter(torch.randn(*shape, dtype=torch.float64) / 2)
+        self.slopes, self.factor = parameter(self.heads), parameter(self.heads)
+        self.vectors, self.values = parameter(self.heads, 5, 4), parameter(5, COLUMNS)
+        self.of_keys, self.gate = parameter(COLUMNS), parameter(self.key_heads, COLUMNS)
+        self.angle, self.logits = parameter(COLUMNS), parameter(self.heads)
+
+    def bias(self, distances):
+        if "bias" not in self.without:
+            return -self.slopes[:, None] * distances.abs().sqrt()
+
+    def weight(self, distances):
+        return 1 + 0.1 * self.factor[:, None] * distances
+
+    def on_query(self, distances):  # clipped, four of six columns
+        return self.vectors, distances.clamp(-2, 2).long() + 2
+
+    def on_key(self, distances):  # shared by heads
+        return self.of_keys * distances[:, None].cos()
+
+    def on_value(self, distances):
+        return self.values, distances.clamp(-2, 2).long() + 2
+
+    def key_bias(self, k, positions):
+        if "key_bias" in self.without:
+            return None
+        kept = torch.nn.functional.logsigmoid((k * self.gate[:, None]).sum(3) + 0.01 * positions)
+        return -kept.cumsum(2).repeat_interleave(self.heads // self.key_heads, 1)
+
+    def query_scale(self, q, positions):
+        return (positions + 2).log() + 0.1 * q.mean(3)
+
+    def speeds(self):
+        if "speeds" not in self.without:
+            return SPEEDS
+
+    def phases(self, k, positions):
+        if "phases" not in self.without:
+            return ((k * self.angle).sum(3, keepdim=True) * positions[:, None]).cumsum(2)
+
+    def sink(self):
+        return self.logits
+
+
+def plain_rotated(x, angles, pairing):
+    pairs = angles.size(-1)
+    x = x.clone()
+    first = torch.arange(pairs) * (2 if pairing == "interleaved" else 1)
+    second = first + (1 if pairing == "interleaved" else pairs)
+    a, b = x[..., first], x[..., second]
+    x[..., first] = a * angles.cos() - b * angles.sin()
+    x[..., second] = a * angles.sin() + b * angles.cos()
+    return x
+
+
+def plainly(e, q, k, v, causal=True, first=None):
+    """The same with explicit matrices, for one sequence; query 0 has position `first`."""
+    queries, keys = q.size(2), k.size(2)
+    first = keys - queries if first is None else first
+    at_query = torch.arange(first, first + queries)
+    at_key = torch.arange(keys)
+    distance = (at_query[:, None] - at_key).double()
+    c = e.key_bias(k, at_key.double())
+    phases = e.phases(k, at_key.double())
+    factor = e.query_scale(q, at_query.double())
+    k, v = (x.repeat_interleave(HEADS // KEY_HEADS, 1) for x in (k, v))
+    if phases is not None:
+        of_queries = phases[:, :, first:first + queries]
+        q, k = (plain_rotated(x, a.repeat_interleave(HEADS // a.size(1), 1), e.pairing)
+                for x, a in ((q, of_queries), (k, phases)))
+    q = q * factor[..., None]
+    row = distance.clamp(-2, 2).long() + 2
+    plain_q, plain_k = q, k
+    if e.speeds() is not None:
+        q = plain_rotated(q, at_query[:, None] * SPEEDS, e.pairing)
+        k = plain_rotated(k, at_key[:, None] * SPEEDS, e.pairing)
+    p = q @ k.transpose(2, 3)
+    p = p + torch.einsum("bhqc,hqkc->bhqk", plain_q[..., :4], e.vectors[:, row])
+    p = p + torch.einsum("bhkc,qkc->bhqk", plain_k, e.of_keys * distance[..., None].cos())
+    w = 1 + 0.1 * e.factor[:, None, None] * distance
+    s = COLUMNS**-0.5 * w * p + c[:, :, None]
+    if "bias" not in e.without:
+        s = s - e.slopes[:, None, None] * distance.abs().sqrt()
+    if causal:
+        s = s.masked_fill(distance < 0, -torch.inf)
+    s = torch.cat((s, e.logits.view(1, -1, 1, 1).expand(q.size(0), -1, queries, 1)), 3)
+    weights = s.softmax(3)[..., :-1]
+    return weights @ v + torch.einsum("bhqk,qkc->bhqc", weights, e.values[row])
+
+
+def heads(rows=LENGTH, seed=1, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(BATCH, count, rows, COLUMNS, generator=generator, dtype=torch.float64)
+            .to(dtype).requires_grad_() for count in (HEADS, KEY_HEADS, KEY_HEADS)]
+
+
+class OwnEncoding(unittest.TestCase):
+    def close(self, a, b, bound=1e-11):
+        self.assertEqual(a.shape, b.shape)
+        self.assertLess((a - b).abs().max().item(), bound)
+
+    def check_both(self, encoding, ours, plain, tensors):
+        """The results and their gradients in all tensors and parameters."""
+        tensors = [*tensors, *encoding.parameters()]
+        found = []
+        for function in (ours, plain):
+            out = function()
+            generator = torch.Generator().manual_seed(9)
+            towards = torch.randn(out.shape, generator=generator, dtype=out.dtype)
+            grads = torch.autograd.grad((out * towards).sum(), tensors, allow_unused=True)
+            found.append([out.detach(), *(torch.zeros(1) if g is None else g for g in grads)])
+        for a, b in zip(*found):
+            self.close(a, b)
+
+    def test_all_hooks_agree_with_explicit_matrices(self):
+        for pairing in ("half-split", "interleaved"):
+            for causal in (True, False):
+                with self.subTest(pairing=pairing, causal=causal):
+                    e = Everything(pairing, **SIZES)
+                    x = heads()
+                    self.check_both(e, lambda: e(*x, causal=causal),
+                                    lambda: plainly(e, *x, causal), x)
+
+    def test_gradients_agree_with_finite_differences(self):
+        e = Everything(**SIZES)
+        x = [t[:1, :, :4].detach().requires_grad_() for t in heads()]
+        self.assertTrue(torch.autograd.gradcheck(lambda *t: e(*t), x, atol=1e-7, rtol=1e-5))
+
+    def test_queries_of_the_last_rows(self):
+        e = Everything(**SIZES)
+        q, k, v = heads()
+        last = q[:, :, 4:].detach().requires_grad_()
+        self.check_both(e, lambda: e(last, k, v), lambda: plainly(e, last, k, v), [last, k, v])
+        self.close(e(last, k, v), e(q, k, v)[:, :, 4:])
+
+    def test_packed_sequences_equal_each_alone(self):
+        e = Everything(**SIZES)
+        x = heads()
+        for packed in ([0, 3, 3, 7], torch.tensor([0, 3, 3, 7], dtype=torch.int32)):
+            self.check_both(
+                e, lambda: e(*x, packed_queries=packed, packed_keys=packed),
+                lambda: torch.cat([plainly(e, *(t[:, :, a:b] for t in x))
+                                   for a, b in ((0, 3), (3, 7))], 2), x)
+
+    def test_decoding_row_by_row_equals_prefill(self):
+        for without in ((), ("phases",), ("phases", "speeds")):
+            with self.subTest(without=without), torch.no_grad():
+                e = Everything(without=without, **SIZES)
+                q, k, v = heads()
+                whole = e(q, k, v)
+                rows = [e(q[:, :, n:n + 1], k[:, :, :n + 1], v[:, :, :n + 1])
+                        for n in range(LENGTH)]
+                self.close(torch.cat(rows, 2), whole)
+                single = e.float()
+                q, k, v = (t.float() for t in (q, k, v))
+                cache = sextant.Cache(page_rows=16)
+                cached = [single(q[:, :, a:b], k[:, :, a:b], v[:, :, a:b], cache=cache)
+                          for a, b in ((0, 3), (3, 4), (4, 6), (6, 7))]
+                self.close(torch.cat(cached, 2).double(), whole, 2e-5)
+
+    def test_a_cache_holds_sequences_of_unequal_length(self):
+        class Gate(sextant.Encoding):
+            def key_bias(self, k, positions):
+                return k.sum((1, 3))[:, None].cumsum(2)
+
+        class Decay(sextant.Encoding):
+            def bias(self, distances):
+                return -0.3 * distances
+
+        for kind in (Gate, Decay):
+            with self.subTest(kind.__name__), torch.no_grad():
+                e = kind(heads=HEADS, key_heads=KEY_HEADS)
+                q, k, v = heads(rows=40, dtype=torch.float32)
+                cache = sextant.Cache(page_rows=16)
+                e(*(t[:1, :, :20] for t in (q, k, v)), cache=cache)
+                second = cache.add()
+                e(*(t[1:, :, :33] for t in (q, k, v)), cache=cache, sequences=[second])
+                out = e(*(torch.stack((t[0, :, 20:23], t[1, :, 33:36])) for t in (q, k, v)),
+                        cache=cache)
+                whole = [e(*(t[n:n + 1, :, :rows] for t in (q, k, v)))[:, :, -3:]
+                         for n, rows in ((0, 23), (1, 36))]
+                self.close(out, torch.cat(whole), 2e-5)
+
+    def test_an_error_leaves_the_cache_unchanged(self):
+        class Wrong(sextant.Encoding):
+            def bias(self, distances):
+                return torch.zeros(3, distances.numel())
+
+        with torch.no_grad():
+            q, k, v = heads(dtype=torch.float32)
+            cache = sextant.Cache()
+            with self.assertRaisesRegex(RuntimeError, "Wrong.bias"):
+                Wrong(heads=HEADS, key_heads=KEY_HEADS)(q, k, v, cache=cache)
+            self.assertEqual(cache.sequences, [])
+            e = sextant.Encoding(heads=HEADS, key_heads=KEY_HEADS)
+            e(q, k, v, cache=cache)
+            with self.assertRaisesRegex(RuntimeError, "Wrong.bias"):
+                Wrong(heads=HEADS, key_heads=KEY_HEADS)(q, k, v, cache=cache)
+            self.assertEqual([cache.rows(s) for s in cache.sequences], [LENGTH, LENGTH])
+            with self.assertRaisesRegex(RuntimeError, "expected their defaults"):
+                e(q, k, v, cache=cache, causal=False)
+
+    def test_16_bit_tensors_and_parameters(self):
+        e = Everything(**SIZES)
+        with torch.no_grad():
+            x = [t.bfloat16() for t in heads()]
+            exact = e(*(t.double() for t in x))
+            out = e(*x)
+            self.assertEqual(out.dtype, torch.bfloat16)
+            self.close(out.double(), exact, 0.02)
+            self.close(e.float()(*(t.float() for t in x)).double(), exact, 2e-5)
+
+    def test_speeds_are_those_of_rope(self):
+        class Rope(sextant.Encoding):
+            def speeds(self):
+                return sextant.tables.rope_speeds(COLUMNS)
+
+        x = heads(dtype=torch.float32)
+        far = {"first_query": 10**6, "first_key": 10**6}
+        ours = Rope(heads=HEADS, key_heads=KEY_HEADS)(*x, **far)
+        self.close(ours, sextant.attention(*x, method="rope", **far), 1e-6)
+
+    def test_no_hook_is_attention_without_positions(self):
+        x = heads(dtype=torch.float32)
+        e = sextant.Encoding(heads=HEADS, key_heads=KEY_HEADS)
+        self.assertTrue(torch.equal(e(*x), sextant.attention(*x)))
+
+    def test_autocast_casts_no_table(self):
+        class Network(sextant.Encoding):
+            def __init__(self, **sizes):
+                super().__init__(**sizes)
+                self.layer = torch.nn.Linear(1, self.heads)
+
+            def bias(self, distances):
+                return self.layer(distances[:, None] / 7).T
+
+        torch.manual_seed(0)
+        x, e = heads(dtype=torch.float32), Network(heads=HEADS, key_heads=KEY_HEADS)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            cast = e(*x)
+        self.assertTrue(torch.equal(cast, e(*x)))
+
+    @unittest.skipIf(not hasattr(torch, "compile"), "this torch has no compiler")
+    def test_compiles_whole_with_the_same_gradients(self):
+        e = Everything(**SIZES)
+        x = heads()
+        compiled = torch.compile(lambda: e(*x), fullgraph=True, backend="aot_eager")
+        self.check_both(e, compiled, lambda: e(*x), x)
+        packed = torch.compile(lambda: e(*x, packed_queries=[0, 3, 7], packed_keys=[0, 3, 7]),
+                               fullgraph=True, backend="aot_eager")
+        self.check_both(e, packed, lambda: e(*x, packed_queries=[0, 3, 7],
+                                             packed_keys=[0, 3, 7]), x)
+
+    @unittest.skipIf(not hasattr(torch, "compile"), "this torch has no compiler")
+    def test_compiled_code_serves_other_lengths(self):
+        e = Everything(**SIZES)
+        compiled = torch.compile(lambda *x: e(*x), fullgraph=True, backend="aot_eager")
+        for length in (5, 6):
+            x = heads(length)
+            self.close(compiled(*x), e(*x))
+
+    @unittest.skipIf(not hasattr(torch.library, "opcheck"), "this torch has no opcheck")
+    def test_opcheck_of_the_operator_with_all_operands(self):
+        # opcheck differentiates lse, which does not exist beside a bias by key.
+        e = Everything(without=("key_bias",), **SIZES)
+        calls = []
+        x = heads()
+        real = torch.ops.sextant.attend
+
+        def record(*arguments, **named):
+            calls.append((arguments, named))
+            return real(*arguments, **named)
+
+        with unittest.mock.patch.object(torch.ops.sextant, "attend", record):
+            e(*x)
+        arguments, named = calls[0]
+        fixed = [a.detach().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a
+                 for a in arguments]
+        named = {n: a.detach().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a
+                 for n, a in named.items()}
+        torch.library.opcheck(real.default, tuple(fixed), named)
+
+
+class Refusals(unittest.TestCase):
+    def expect(self, message, hook, value, **call):
+        kind = type("Mine", (sextant.Encoding,), {hook: lambda self, *_: value})
+        x = heads(dtype=torch.float32)
+        with self.assertRaisesRegex(RuntimeError, message):
+            kind(heads=HEADS, key_heads=KEY_HEADS)(*x, **call)
+
+    def test_a_wrong_shape_names_the_hook_and_both_shapes(self):
+        z = torch.zeros
+        self.expect(r"Mine.bias: expected \[1 or heads=4, distances=7\], but got \[3, 7\]",
+                    "bias", z(3, 7))
+        self.expect(r"Mine.bias: expected .*distances=7\], but got \[4, 6\]", "bias", z(4, 6))
+        self.expect(r"Mine.weight: expected .*, but got \[1, 4, 7\]", "weight", z(1, 4, 7))
+        self.expect(r"Mine.on_query: expected at most 6 columns, as q, but got 8",
+                    "on_query", z(7, 8))
+        self.expect(r"Mine.on_value: expected \[1 or heads=4, distances=7, columns=6\], but got "
+                    r"\[7, 5\]", "on_value", z(7, 5))
+        self.expect(r"Mine.key_bias: expected \[1 or batch=2, 1 or heads=4, keys=7\], but got "
+                    r"\[2, 7\]", "key_bias", z(2, 7))
+        self.expect(r"Mine.query_scale: expected .*queries=7\]", "query_scale", z(6))
+        self.expect(r"Mine.sink: expected \[heads=4\], but got \[3\]", "sink", z(3))
+        self.expect(r"Mine.phases: expected .*keys=7, pairs\], but got \[6, 2\]", "phases", z(6, 2))
+        self.expect(r"Mine.phases: expected at most 3 pairs", "phases", z(7, 4))
+        self.expect(r"Mine.speeds: expected at most 3 pairs", "speeds", z(4))
+
+    def test_a_wrong_kind_of_value(self):
+        self.expect(r"Mine.bias: expected a tensor of floating point numbers, but got float",
+                    "bias", 1.0)
+        self.expect(r"Mine.bias: expected a tensor of floating point numbers, but got torch.int64",
+                    "bias", torch.zeros(7, dtype=torch.long))
+        self.expect(r"Mine.on_query: expected a pair of a table and int64 \[distances=7\]",
+                    "on_query", (torch.zeros(3, 6), torch.zeros(7)))
+        self.expect(r"row_at.on_query: expected rows 0 to 2, but got 3",
+                    "on_query", (torch.zeros(3, 6), torch.full((7,), 3)))
+        self.expect("Mine.speeds: expected constants", "speeds", torch.zeros(2, requires_grad=True))
+        self.expect("Mine.phases: expected a key at the position of each query", "phases",
+                    torch.zeros(7, 2), first_query=7)
+
+    def test_a_table_in_the_place_of_a_hook(self):
+        e = sextant.Encoding(heads=HEADS, key_heads=KEY_HEADS)
+        e.bias = torch.zeros(4, 7)
+        with self.assertRaisesRegex(RuntimeError, "Encoding.bias: expected a method"):
+            e(*heads(dtype=torch.float32))
+
+    def test_a_class_without_a_hook(self):
+        kind = type("Mine", (sextant.Encoding,), {"biases": lambda self, distances: distances})
+        with self.assertRaisesRegex(RuntimeError, "Mine: expected at least one method of bias, "):
+            kind(heads=HEADS)
+
+    def test_a_call_of_other_sizes(self):
+        q, k, v = heads(dtype=torch.float32)
+        for sizes, message in (
+                ({"heads": 2}, "q: expected 2 heads, as the encoding was made with heads=2"),
+                ({"heads": HEADS}, "k: expected 4 heads"),
+                ({**SIZES, "head_dim": 8}, "q: expected 8 columns, as head_dim is, but got 6")):
+            with self.subTest(sizes), self.assertRaisesRegex(RuntimeError, message):
+                sextant.Encoding(**sizes)(q, k, v)
+        e = sextant.Encoding(heads=HEADS, key_heads=KEY_HEADS)
+        for call, message in (
+                ((q[0], k, v, {}), r"q: expected a tensor \[batch, heads, rows, columns\]"),
+                ((q, k[..., :4], v, {}), "k: expected 6 columns, as q has, but got 4"),
+                ((q, k[:, :, :3], v[:, :, :3], {}), "first_query: expected the position of query"),
+                ((q, k, v, {"packed_queries": [0, 8], "packed_keys": [0, 7]}), "end at 7"),
+                ((q, k, v, {"sequences": [0]}), "sequences: expected None without a cache")):
+            with self.subTest(message), self.assertRaisesRegex(RuntimeError, message):
+                e(*call[:3], **call[3])
+        with self.assertRaisesRegex(RuntimeError, "heads: expected a multiple of key_heads=3"):
+            sextant.Encoding(heads=4, key_heads=3)
+
+
+if __name__ == "__main__":
+    unittest.main()
