@@ -146,14 +146,16 @@ class Cache:
                 self.add()
         return self.sequences
 
-    def attend(self, q, k, v, *, name, shape, options, parameters, layer, sequences=None):
+    def attend(self, q, k, v, *, name, shape, options, parameters, layer, sequences=None,
+               scale=None, sink=None, window=()):
         """Appends k and v and computes attention; ``sextant.attention`` and ``Method`` call it."""
         fresh = self._held is None
         held = self._hold(k, v)
         before = list(self.sequences)
         try:
             return held.attend(
-                q, k, v, self._batch(q.size(0), sequences), name, shape, options, parameters, layer
+                q, k, v, self._batch(q.size(0), sequences), name, shape, options, parameters, layer,
+                scale, sink, list(window),
             )
         except Exception:
             for sequence in self.sequences[len(before) :]:

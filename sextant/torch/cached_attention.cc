@@ -81,7 +81,7 @@ void shrink(KvCache& cache, std::span<const SequenceGrowth> sequences, const Lay
 
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
-                         int64_t layer, Parameters parameters) {
+                         int64_t layer, Parameters parameters, const CallTerms& terms) {
   if (layout.queries == 0)
     return at::zeros({1, q.size(1), 0, cache.shape().value_columns}, q.options());
   const at::Tensor table = page_table(cache, sequences, layout.keys / cache.shape().page_rows);
@@ -93,7 +93,7 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
   }
   TensorOperands operands = plain_operands(q, k, v, layout);
   if (!copied) operands.pages = table, operands.key_rows = layout.keys;
-  operands = applied(method, std::move(operands), layout, layer, parameters);
+  operands = applied(method, std::move(operands), layout, layer, parameters, terms);
   check_plain(cache, sequences, operands);
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }

@@ -33,10 +33,11 @@ void shrink(KvCache& cache, std::span<const SequenceGrowth> sequences, const Lay
 
 // q [1, heads, rows of all sequences, key_columns] -> [1, heads, rows, value_columns]. The cache
 // holds the new rows already; `layout` is the result of continued() before they were appended.
-// Differentiable in q and the parameters; keys and values are constants. Throws Error as applied()
-// does, and if the method rotates keys and those of a sequence are stored rotated.
+// Differentiable in q and the parameters; keys and values are constants. The terms may not have a
+// key_bias. Throws Error as applied() does, and if the method rotates keys and those of a sequence
+// are stored rotated.
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
-                         int64_t layer, Parameters parameters);
+                         int64_t layer, Parameters parameters, const CallTerms& terms = {});
 
 }  // namespace sextant

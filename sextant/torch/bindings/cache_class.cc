@@ -18,6 +18,8 @@
 #include "sextant/cache/cache_file.h"
 #include "sextant/cache/kv_cache.h"
 #include "sextant/files/read_file.h"
+#include "sextant/torch/bindings/call_arguments.h"
+#include "sextant/torch/bindings/check_call.h"
 #include "sextant/torch/bindings/method_cache.h"
 #include "sextant/torch/cached_attention.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
@@ -121,17 +123,23 @@ class KvCacheClass final : public torch::CustomClassHolder {
 
   // Appends k and v [sequences, key heads, rows, columns] and attends with their queries
   // [sequences, heads, rows, key_columns] over all keys of each sequence. If it throws, the cache
-  // is unchanged.
+  // is unchanged. scale, sink and window are those of CallTerms; window is [left, right] or empty.
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const Sizes& sequences, const std::string& method, const Sizes& shape,
                     const std::string& options, const std::vector<at::Tensor>& parameters,
-                    int64_t layer) {
+                    int64_t layer, c10::optional<double> scale,
+                    const c10::optional<at::Tensor>& sink, const Sizes& window) {
     check_tensor("q", q, static_cast<int64_t>(sequences.size()));
+    const auto named = cached_method(method, shape, options);
+    check_call({method, shape}, *named, q, k, v, layer);
     check_rows(k, v, sequences);
     if (q.size(2) != k.size(2))
       fail("kv cache: q: expected the " + std::to_string(k.size(2)) + " rows of k, but got " +
            std::to_string(q.size(2)));
-    const auto named = cached_method(method, shape, options);
+    CallTerms terms;
+    if (scale) terms.scale = *scale;
+    if (sink) terms.sink = *sink;
+    terms.window = window_of(window);
     std::vector<SequenceGrowth> growing;
     for (const int64_t sequence : sequences) growing.push_back({sequence, k.size(2)});
     Layout layout = continued(cache_, growing);
@@ -139,7 +147,8 @@ class KvCacheClass final : public torch::CustomClassHolder {
     if (sequences.empty()) return at::empty({0, q.size(1), q.size(2), v.size(3)}, q.options());
     try {
       append(k, v, sequences);
-      return parted(attend_cached(*named, joined(q), cache_, growing, layout, layer, parameters),
+      return parted(attend_cached(*named, joined(q), cache_, growing, layout, layer, parameters,
+                                  terms),
                     q.size(0))
           .contiguous();
     } catch (...) {

@@ -54,7 +54,8 @@ TensorData data_of(const TensorOperands& o) {
           .sink = o.sink,
           .mask = o.mask,
           .pages = o.pages,
-          .key_rows = o.key_rows};
+          .key_rows = o.key_rows,
+          .whole_lse = o.whole_lse};
 }
 
 at::Tensor gathered(const at::Tensor& x, const at::Tensor& pages, int64_t rows) {

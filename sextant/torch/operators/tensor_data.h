@@ -27,7 +27,8 @@ struct TensorData {
   int64_t farthest = 0;
   at::Tensor query_bias, key_bias, sink, mask;
   at::Tensor pages;
-  int64_t key_rows = 0;  // of pages
+  int64_t key_rows = 0;    // of pages
+  bool whole_lse = false;  // TensorOperands::whole_lse; no argument of the operator
 
   std::array<at::Tensor*, kDifferentiable> differentiable() {
     return {&q,        &k,      &v,        &q_imag, &weight,     &bias,
