@@ -4,6 +4,17 @@ import json
 
 import torch
 
+from sextant import _transforms
+from sextant._call import (
+    constant,
+    has_option,
+    packing,
+    refuse_unknown,
+    refuse_unseen,
+    is_packed,
+    window_sides,
+)
+from sextant._packing import attend_by_row, attend_nested, by_row, is_nested, longest
 from sextant.cache import refuse_beside_cache
 
 
@@ -23,11 +34,8 @@ def rotary_positions(positions):
     return positions.view(1, 1, -1) if positions.dim() == 1 else positions
 
 
-# torch.compile treats options as constants when it traces a call, and so serializes them once.
-if hasattr(torch, "compiler"):
-    options_text = torch.compiler.assume_constant_result(json.dumps)
-else:
-    options_text = json.dumps
+# torch.compile serializes options once, when it traces a call.
+options_text = constant(json.dumps)
 
 
 def attention(
@@ -36,7 +44,7 @@ def attention(
     v,
     method="none",
     *,
-    causal=True,
+    causal=None,
     first_query=None,
     first_key=0,
     mask=None,
@@ -46,6 +54,11 @@ def attention(
     key_segments=None,
     query_positions=None,
     key_positions=None,
+    scale=None,
+    sink=None,
+    window=None,
+    key_bias=None,
+    return_lse=False,
     parameters=(),
     layer=0,
     layers=1,
@@ -77,14 +90,35 @@ def attention(
     so by default. Calls that train biases by key (fox) run in float32 at "medium", too.
 
     Positions: key n has position first_key + n, query n first_query + n. By default the last query
-    has the position of the last key, as in decoding and with a memory. causal hides keys at higher
-    positions. mask (bool, [batch, heads, queries, keys], sizes of 1 are broadcast; False hides)
-    covers all other cases, those that do not depend on distance alone. packed_queries and
-    packed_keys are the cumulative lengths of sequences that are packed one after the other.
+    has the position of the last key, as in decoding and with a memory. causal, True by default,
+    hides keys at higher positions. With more queries than keys, as in cross-attention, one of
+    causal and first_query must be given. packed_queries and packed_keys are the cumulative lengths
+    of sequences that are packed one after the other, as lists or as integer tensors (cu_seqlens);
+    lists of lists pack each row of the batch for itself. q, k and v may instead be nested tensors
+    of layout torch.jagged, [batch, heads, rows, columns] with ragged rows.
     query_segments and key_segments (int64 [batch, rows]) are for methods with segments (XLNet).
     query_positions and key_positions (int64 [rows], [batch, rows] or [1 or batch, axes, rows])
     replace consecutive positions for methods that rotate rows (rope, xpos); visibility still
     follows first_query and first_key.
+
+    Visibility: mask is [keys], [batch, keys], [queries, keys] or [batch, heads, queries, keys],
+    with sizes of 1 shared. A bool mask hides where it is False. A floating mask is added to scores
+    as in scaled_dot_product_attention: -infinity (or the lowest number of its type) hides, and
+    other values may depend on the key alone. A bias by query and key is refused. window hides keys
+    beyond a distance: a number of keys, the query's own among them, or (left, right), the longest
+    distances to keys before and after, -1 for no limit. It narrows what the method shows. A query
+    that sees no key gives a row of zeros.
+
+    Score: scale multiplies products of queries and keys instead of 1/sqrt(head_dim), or of the
+    method's own factor (t5 has 1 by default, so no 1/sqrt(head_dim)). key_bias (floating, [keys],
+    [batch, keys] or [batch, 1 or heads, keys]) is added to the scores of its key; -infinity hides.
+    sink (floating [heads]) is one more score of each head, in the denominator of softmax only. Both
+    have gradients. With methods that have options named scale or window (complex; window, rerope,
+    leaky-rerope, self-extend), these keywords are the options; ``Method`` has both.
+
+    return_lse: returns (out, lse). lse [batch, heads, queries], float32 (float64 for float64 q),
+    is the logarithm of the sum of exp over a query's scores, sink included, -infinity for a query
+    that sees no key. It is differentiable.
 
     Encoding: method and **options name it, see methods(). parameters are its tensors, in the order
     and of the shapes that the method documents. train_length is L, for methods that depend on it;
@@ -94,7 +128,8 @@ def attention(
 
     Decoding: with cache, a ``sextant.Cache``, k and v are the new rows of its sequences and q their
     queries, one per new row; the queries also see all rows in the cache. The positions are those of
-    the sequences, so the arguments from causal to key_positions keep their defaults. sequences
+    the sequences, so the arguments from causal to key_positions keep their defaults; scale, sink
+    and window apply, key_bias and return_lse do not. sequences
     lists the sequence ids of the batch, in order. train_length then has no default, so methods
     that depend on it need the argument.
 
@@ -111,14 +146,28 @@ def attention(
     row alone (Philox4x32-10), so it is the same for any number of threads, and
     ``torch.utils.checkpoint`` repeats it. With a cache, dropout is an error.
 
+    Transforms of torch.func (grad, vjp, vmap) are supported with torch 2.1 or later, first
+    derivatives only.
+
     Raises RuntimeError, which names the argument that does not fit.
     """
+    if scale is not None and has_option(method, "scale"):
+        options["scale"], scale = scale, None
+    if window is not None and has_option(method, "window"):
+        options["window"], window = window, None
+    unknown = [name for name in options if not has_option(method, name)]
+    if unknown:
+        refuse_unknown(attention, unknown, method)
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if not isinstance(tensor, torch.Tensor) or tensor.dim() != 4:
             got = list(tensor.shape) if isinstance(tensor, torch.Tensor) else type(tensor).__name__
             raise RuntimeError(
                 f"{name}: expected a tensor [batch, heads, rows, columns], but got {got}"
             )
+    if q.size(1) % max(k.size(1), 1) != 0:
+        raise RuntimeError(
+            f"q: expected a multiple of the {k.size(1)} heads of k, but got {q.size(1)}"
+        )
     heads, head_dim = q.size(1), q.size(3)
     shape = [
         layers,
@@ -126,7 +175,7 @@ def attention(
         k.size(1),
         head_dim,
         heads * head_dim if width is None else width,
-        (k.size(2) if cache is None else 0) if train_length is None else train_length,
+        (longest("k", k) if cache is None else 0) if train_length is None else train_length,
     ]
     return attend(
         method,
@@ -147,6 +196,11 @@ def attention(
         key_segments=key_segments,
         query_positions=query_positions,
         key_positions=key_positions,
+        scale=scale,
+        sink=sink,
+        window=window,
+        key_bias=key_bias,
+        return_lse=return_lse,
         cache=cache,
         sequences=sequences,
         softcap=softcap,
@@ -183,7 +237,7 @@ def attend(
     v,
     *,
     layer=0,
-    causal=True,
+    causal=None,
     first_query=None,
     first_key=0,
     mask=None,
@@ -193,6 +247,11 @@ def attend(
     key_segments=None,
     query_positions=None,
     key_positions=None,
+    scale=None,
+    sink=None,
+    window=None,
+    key_bias=None,
+    return_lse=False,
     cache=None,
     sequences=None,
     softcap=None,
@@ -205,7 +264,7 @@ def attend(
     softcap = checked_softcap(softcap)
     if cache is not None:
         refuse_beside_cache(
-            causal=(causal, True),
+            causal=(causal is None or causal, True),
             first_query=(first_query, None),
             first_key=(first_key, 0),
             mask=(mask, None),
@@ -216,6 +275,8 @@ def attend(
             query_positions=(query_positions, None),
             key_positions=(key_positions, None),
             dropout_p=(dropout_p, 0.0),
+            key_bias=(key_bias, None),
+            return_lse=(return_lse, False),
         )
         return cache.attend(
             q,
@@ -227,30 +288,75 @@ def attend(
             parameters=list(parameters),
             layer=layer,
             sequences=sequences,
+            scale=scale,
+            sink=sink,
+            window=window_sides(window, True),
             softcap=softcap,
         )
+    arguments = {
+        "layer": layer,
+        "causal": causal,
+        "first_query": first_query,
+        "first_key": first_key,
+        "mask": mask,
+        "packed_queries": packed_queries,
+        "packed_keys": packed_keys,
+        "query_segments": query_segments,
+        "key_segments": key_segments,
+        "query_positions": query_positions,
+        "key_positions": key_positions,
+        "scale": scale,
+        "sink": sink,
+        "window": window,
+        "key_bias": key_bias,
+        "return_lse": return_lse,
+        "softcap": softcap,
+        "dropout_p": dropout_p,
+    }
+    method = name, shape, options
+
+    def attend_rows(q, k, v, **arguments):
+        return _attend_rows(method, parameters, q, k, v, **arguments)
+
+    if is_nested(q, k, v):
+        return attend_nested(attend_rows, q, k, v, **arguments)
+    if by_row(packed_queries) or by_row(packed_keys):
+        return attend_by_row(attend_rows, q, k, v, **arguments)
+    return attend_rows(q, k, v, **arguments)
+
+
+def _attend_rows(method, parameters, q, k, v, *, layer, causal, first_query, first_key, mask,
+                 packed_queries, packed_keys, query_segments, key_segments, query_positions,
+                 key_positions, scale, sink, window, key_bias, return_lse, softcap, dropout_p):
+    """Calls the operator, with the arguments of ``attend``."""
+    packed = packing(packed_queries, packed_keys)
+    if causal is None and first_query is None:
+        refuse_unseen(q.size(2), k.size(2), packed)
+    causal = causal is None or bool(causal)
     if first_query is None:
-        first_query = 0 if packed_queries else first_key + k.size(2) - q.size(2)
-    return torch.ops.sextant.method_attend(
-        name,
-        shape,
-        options,
-        list(parameters),
-        q,
-        k,
-        v,
-        layer=layer,
-        first_query=first_query,
-        first_key=first_key,
-        causal=causal,
-        packed_queries=list(packed_queries),
-        packed_keys=list(packed_keys),
-        mask=mask,
-        query_segments=query_segments,
-        key_segments=key_segments,
-        query_rotary_positions=rotary_positions(query_positions),
-        key_rotary_positions=rotary_positions(key_positions),
-        softcap=softcap,
-        dropout_p=dropout_p,
-        dropout_seed=drawn_seed(dropout_p),
-    )
+        first_query = 0 if is_packed(packed_queries) else first_key + k.size(2) - q.size(2)
+    arguments = {
+        "layer": layer,
+        "first_query": first_query,
+        "first_key": first_key,
+        "causal": causal,
+        **packed,
+        "mask": mask,
+        "query_segments": query_segments,
+        "key_segments": key_segments,
+        "query_rotary_positions": rotary_positions(query_positions),
+        "key_rotary_positions": rotary_positions(key_positions),
+        "scale": scale,
+        "window": window_sides(window, causal),
+        "softcap": softcap,
+        "dropout_p": dropout_p,
+        "dropout_seed": drawn_seed(dropout_p),
+    }
+    operator = "method_attend_with_lse" if return_lse else "method_attend"
+    terms = {"sink": sink, "key_bias": key_bias}
+    if _transforms.active():
+        given = {name: term for name, term in terms.items() if term is not None}
+        call = _transforms.Operator(operator, method, 3, tuple(given), arguments)
+        return call(q, k, v, *given.values(), *parameters)
+    call = getattr(torch.ops.sextant, operator)
+    return call(*method, list(parameters), q, k, v, **arguments, **terms)

@@ -1,10 +1,14 @@
 """A position encoding with its parameters, as a module."""
 
+import inspect
 import json
 
 import torch
 
+from sextant import _transforms
 from sextant._attention import attend
+from sextant._call import as_list, refuse_unknown
+from sextant._packing import by_row, joined_lengths
 
 
 class Method(torch.nn.Module):
@@ -18,7 +22,13 @@ class Method(torch.nn.Module):
 
     ``.to(torch.bfloat16)`` (or ``dtype=``) rounds the parameters only: biases and tables that are
     computed from them are float32. Parameters may also stay float32 while q, k and v are bfloat16
-    or float16."""
+    or float16.
+
+    The score of method("t5") has no 1/sqrt(head_dim) by default, as in T5, whose initial
+    projections contain it: ``scaled=True`` divides, and so does ``scale=head_dim**-0.5`` in a call.
+
+    A module that was made on torch.device("meta") gets its parameters by ``to_empty`` and
+    ``reset_parameters``, as FSDP does."""
 
     def __init__(
         self,
@@ -39,18 +49,41 @@ class Method(torch.nn.Module):
         self.shape = [
             layers,
             heads,
-            key_heads or heads,
+            heads if key_heads is None else key_heads,
             head_dim,
-            width or heads * head_dim,
+            heads * head_dim if width is None else width,
             train_length,
         ]
-        specs, initial = torch.ops.sextant.method_parameters(name, self.shape, self.options)
+        specs, _ = torch.ops.sextant.method_parameters(name, self.shape, self.options)
         self.specs = json.loads(specs)
-        for spec, start in zip(self.specs, initial):
+        for spec in self.specs:
             value = torch.empty(spec["sizes"], dtype=dtype or torch.get_default_dtype())
             self.register_parameter(spec["name"].replace(".", "_"), torch.nn.Parameter(value))
-            with torch.no_grad():
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Gives the parameters their initial values, in place: those of the official code, random
+        ones from torch's generator."""
+        _, initial = torch.ops.sextant.method_parameters(self.name, self.shape, self.options)
+        with torch.no_grad():
+            for value, spec, start in zip(self.tensors(), self.specs, initial):
                 _fill(value, spec, start)
+
+    def parameter_groups(self, lr, weight_decay=0.0):
+        """The parameters as groups for an optimizer of torch: a list of {"params", "lr",
+        "weight_decay"}.
+
+        lr is the rate of the model's matrices; a group's is lr times the scale that its parameters
+        need (10 for T5's table, which is added to scores as it is). weight_decay is that of
+        matrices; tables, biases and scalars get 0. A method without parameters has no groups."""
+        groups = {}
+        for value, spec in zip(self.tensors(), self.specs):
+            key = spec["learning_rate_scale"], spec["weight_decay"]
+            groups.setdefault(key, []).append(value)
+        return [
+            {"params": values, "lr": lr * scale, "weight_decay": weight_decay if decays else 0.0}
+            for (scale, decays), values in groups.items()
+        ]
 
     def tensors(self):
         """The parameters, in the order of the method's list."""
@@ -70,26 +103,38 @@ class Method(torch.nn.Module):
         """Adds an absolute encoding to the input x, [batch, length, width]; with ``last``, to the
         input of the last layer's queries (emd). Encodings that add nothing there return x.
 
-        first_query is the position of row 0; packed_queries and causal are those of
-        ``sextant.attention``. token_ids (int64 [batch, length]) is for encodings that depend on the
-        tokens (complex with a table per token id, fairseq's sinusoids with padding). input_before
-        [batch, 1, width] is the last row of the result for the positions before first_query, which
-        a recurrence over the input (recursive with ``over="input"``) continues from; gradients do
-        not pass through it when the call is traced. If x has 16 bits, the result is rounded to
-        them, and a sequence in parts differs from a whole one by that rounding."""
-        return torch.ops.sextant.method_embed(
-            self.name,
-            self.shape,
-            self.options,
-            self.tensors(),
-            x,
-            first_query=first_query,
-            causal=causal,
-            packed_queries=list(packed_queries),
-            last=last,
-            token_ids=token_ids,
-            input_before=input_before,
-        )
+        first_query is the position of row 0; packed_queries (also by row of the batch) and causal
+        are those of ``sextant.attention``. token_ids (int64 [batch, length]) is for encodings that
+        depend on the tokens (complex with a table per token id, fairseq's sinusoids with padding).
+        input_before [batch, 1, width] is the last row of the result for the positions before
+        first_query, which a recurrence over the input (recursive with ``over="input"``) continues
+        from; gradients do not pass through it when the call is traced. If x has 16 bits, the result
+        is rounded to them, and a sequence in parts differs from a whole one by that rounding."""
+        if by_row(packed_queries):
+            if input_before is not None:
+                raise RuntimeError("input_before: expected none, as sequences are packed by row")
+            row = self.embed(
+                x.reshape(1, -1, x.size(2)),
+                first_query=first_query,
+                packed_queries=joined_lengths("packed_queries", packed_queries, *x.shape[:2]),
+                causal=causal,
+                last=last,
+                token_ids=None if token_ids is None else token_ids.reshape(1, -1),
+            )
+            return row.view(x.shape)
+        arguments = {
+            "first_query": first_query,
+            "causal": causal,
+            "packed_queries": as_list(packed_queries),
+            "last": last,
+            "token_ids": token_ids,
+            "input_before": input_before,
+        }
+        method = self.name, self.shape, self.options
+        if _transforms.active():
+            call = _transforms.Operator("method_embed", method, 1, (), arguments)
+            return call(x, *self.tensors())
+        return torch.ops.sextant.method_embed(*method, self.tensors(), x, **arguments)
 
     def keys(self, k, x, *, layer=0):
         """Appends to k, [batch, key_heads, keys, head_dim], the columns that the encoding computes
@@ -116,16 +161,25 @@ class Method(torch.nn.Module):
         return queries
 
     def forward(self, q, k, v, **place):
-        """Computes the attention of one layer and returns [batch, heads, queries, value_dim]. k is
-        the result of ``keys``. **place: layer, the arguments of ``sextant.attention`` from causal
-        to key_positions, cache, sequences, softcap and dropout_p.
+        """Computes the attention of one layer and returns [batch, heads, queries, value_dim], with
+        return_lse=True also lse. k is the result of ``keys``. **place: layer, the arguments of
+        ``sextant.attention`` from causal to return_lse, cache, sequences, softcap and dropout_p.
 
         Dropout depends on dropout_p alone and not on ``training``: pass ``dropout_p=p if
-        self.training else 0.0``, as to ``scaled_dot_product_attention``."""
+        self.training else 0.0``, as to ``scaled_dot_product_attention``.
+
+        Raises RuntimeError, which names the argument that does not fit: q, k and v must have the
+        heads, key_heads and head_dim of the method."""
+        unknown = [name for name in place if name not in _PLACE]
+        if unknown:
+            refuse_unknown(attend, unknown)
         return attend(self.name, self.shape, self.options, self.tensors(), q, k, v, **place)
 
     def extra_repr(self):
         return f"{self.name}, options={self.options}"
+
+
+_PLACE = frozenset(inspect.signature(attend).parameters)
 
 
 def _fill(value, spec, start):
@@ -142,5 +196,7 @@ def _fill(value, spec, start):
 
 def method(name, **arguments):
     """Creates an encoding by its name, see ``sextant.methods()``. The arguments are those of
-    ``Method``. Raises RuntimeError for unknown names and options."""
+    ``Method``. Raises RuntimeError for unknown names and options.
+
+    method("t5") does not divide scores by sqrt(head_dim) by default, see ``Method``."""
     return Method(name, **arguments)

@@ -156,9 +156,8 @@ class Cache:
                 self.add()
         return self.sequences
 
-    def attend(
-        self, q, k, v, *, name, shape, options, parameters, layer, sequences=None, softcap=0.0
-    ):
+    def attend(self, q, k, v, *, name, shape, options, parameters, layer, sequences=None,
+               scale=None, sink=None, window=(), softcap=0.0):
         """Appends k and v and computes attention; ``sextant.attention`` and ``Method`` call it."""
         fresh = self._held is None
         held = self._hold(k, v)
@@ -166,7 +165,8 @@ class Cache:
         try:
             ids = self._batch(q.size(0), sequences)
             return held.attend(
-                q, k, v, ids, name, shape, options, parameters, layer, softcap, self.rotated_keys
+                q, k, v, ids, name, shape, options, parameters, layer, scale, sink, list(window),
+                softcap, self.rotated_keys
             )
         except Exception:
             for sequence in self.sequences[len(before) :]:

@@ -208,7 +208,7 @@ CachePages pages_of(const KvCache& cache, std::span<const SequenceGrowth> sequen
 
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
-                         int64_t layer, Parameters parameters, double softcap) {
+                         int64_t layer, Parameters parameters, const CallTerms& terms) {
   if (layout.queries == 0)
     return at::zeros({1, q.size(1), 0, cache.shape().value_columns}, q.options());
   const at::Tensor table = page_table(cache, sequences, layout.keys / cache.shape().page_rows);
@@ -223,8 +223,7 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
   }
   TensorOperands operands = plain_operands(q, k, v, layout);
   if (!copied) operands.pages = table, operands.key_rows = layout.keys;
-  operands = applied(method, std::move(operands), layout, layer, parameters);
-  operands.softcap = softcap;
+  operands = applied(method, std::move(operands), layout, layer, parameters, terms);
   rotate_queries_only(cache, sequences, layout, operands);
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }

@@ -40,12 +40,13 @@ std::vector<Rotation> rotations_for(const Method& method, const at::Tensor& q, c
 
 // q [1, heads, rows of all sequences, key_columns] -> [1, heads, rows, value_columns]. The cache
 // holds the new rows already; `layout` is the result of continued() before they were appended.
-// Differentiable in q and the parameters; keys and values are constants. Where keys are stored
-// rotated, queries alone are rotated. Throws Error as applied() does, and if a method that rotates
-// would need other keys than those that are stored rotated.
+// Differentiable in q and the parameters; keys and values are constants. The terms may not have a
+// key_bias or dropout. Where keys are stored rotated, queries alone are rotated. Throws Error as
+// applied() does, and if a method that rotates would need other keys than those that are stored
+// rotated.
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
-                         int64_t layer, Parameters parameters, double softcap = 0);
+                         int64_t layer, Parameters parameters, const CallTerms& terms = {});
 
 // The memory of a cache as operands: pages of keys and of values, [pages, heads, page rows,
 // columns], and the pages of each sequence in turn, int64 [1, pages]. It is valid until the cache

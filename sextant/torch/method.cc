@@ -60,7 +60,7 @@ at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at:
 }
 
 TensorOperands applied(const Method& method, TensorOperands operands, const Layout& layout,
-                       int64_t layer, Parameters parameters) {
+                       int64_t layer, Parameters parameters, const CallTerms& terms) {
   check_parameters(method, parameters);
   if ((layout.query_rotary_positions.defined() || layout.key_rotary_positions.defined()) &&
       !method.reads_rotary_positions())
@@ -74,6 +74,7 @@ TensorOperands applied(const Method& method, TensorOperands operands, const Layo
     given[n] = *rows[n];
     handed[n] = *rows[n] = n == 0 || dresses ? to_float(given[n]) : given[n];
   }
+  set_scale(operands, terms);
   method.apply(operands, layout, layer, all_to_float(parameters));
   for (size_t n = 0; n < rows.size(); ++n) {
     if (rows[n]->is_same(handed[n]))
@@ -81,17 +82,27 @@ TensorOperands applied(const Method& method, TensorOperands operands, const Layo
     else if (n > 0 && !dresses)
       fail("method: changes_keys: expected true, as apply() changes keys or values, but got false");
   }
+  add_terms(operands, layout, terms);
   return operands;
 }
 
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Layout& layout, int64_t layer,
-                       Parameters parameters, const AttendOptions& options) {
-  TensorOperands operands =
-      applied(method, plain_operands(q, k, v, layout), layout, layer, parameters);
-  operands.softcap = options.softcap;
-  operands.dropout = options.dropout;
+                       Parameters parameters, const CallTerms& terms) {
+  const TensorOperands operands =
+      applied(method, plain_operands(q, k, v, layout), layout, layer, parameters, terms);
   return std::get<0>(attend(operands)).to(q.scalar_type());
+}
+
+std::tuple<at::Tensor, at::Tensor> attend_with_lse(const Method& method, const at::Tensor& q,
+                                                   const at::Tensor& k, const at::Tensor& v,
+                                                   const Layout& layout, int64_t layer,
+                                                   Parameters parameters, const CallTerms& terms) {
+  TensorOperands operands =
+      applied(method, plain_operands(q, k, v, layout), layout, layer, parameters, terms);
+  operands.whole_lse = true;
+  const auto [out, lse] = attend(operands);
+  return {out.to(q.scalar_type()), lse};
 }
 
 }  // namespace sextant

@@ -13,8 +13,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
+#include "sextant/torch/call_terms.h"
 #include "sextant/torch/layout.h"
 #include "sextant/torch/operands.h"
 
@@ -96,6 +98,8 @@ class Method {
   // key projection -> [batch, key_heads, rows, columns]. Most methods have none and return an
   // undefined tensor. See with_key_columns().
   virtual at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const;
+  // The number of these columns.
+  virtual int64_t further_key_columns() const { return 0; }
 
   // Whether apply() uses the layout's rotary positions. If not, a layout with them is an Error.
   virtual bool reads_rotary_positions() const { return false; }
@@ -103,6 +107,9 @@ class Method {
   // Whether apply() changes keys or values. If so, a cache passes a copy of the visible ones;
   // otherwise it passes its pages.
   virtual bool changes_keys() const { return false; }
+
+  // Whether apply() adds vectors of head_dim columns to values, which then need as many.
+  virtual bool adds_to_values() const { return false; }
 
   // Relative methods: changes the operands of plain attention (q, k, v, scale 1/sqrt(head_dim), one
   // sweep over the visible keys, no tables).
@@ -138,22 +145,24 @@ TensorOperands plain_operands(const at::Tensor& q, const at::Tensor& k, const at
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
                             int64_t layer, Parameters parameters);
 
-// `operands` after the method's apply(). Throws Error if the number or shapes of `parameters`
-// differ from method.parameters(), or if the layout has rotary positions that the method does not
-// use.
+// `operands` after the method's apply(), with the terms of the call. Throws Error if the number or
+// shapes of `parameters` differ from method.parameters(), if the layout has rotary positions that
+// the method does not use, or if a term does not fit.
 TensorOperands applied(const Method& method, TensorOperands operands, const Layout& layout,
-                       int64_t layer, Parameters parameters);
-
-// Parts of the score equation that no method has.
-struct AttendOptions {
-  double softcap = 0;  // above 0; 0: none
-  DropoutOperand dropout = {};
-};
+                       int64_t layer, Parameters parameters, const CallTerms& terms = {});
 
 // Attention with the method: the result [batch, heads, queries, Dv] of plain_operands() after
 // applied(). k comes from with_key_columns(). Throws Error as applied() does.
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Layout& layout, int64_t layer,
-                       Parameters parameters, const AttendOptions& options = {});
+                       Parameters parameters, const CallTerms& terms = {});
+
+// The same and lse [batch, heads, queries], the logarithm of the sum of exp(s_ij) with the sink, in
+// the type of the computation. Both are differentiable.
+std::tuple<at::Tensor, at::Tensor> attend_with_lse(const Method& method, const at::Tensor& q,
+                                                   const at::Tensor& k, const at::Tensor& v,
+                                                   const Layout& layout, int64_t layer,
+                                                   Parameters parameters,
+                                                   const CallTerms& terms = {});
 
 }  // namespace sextant

@@ -67,7 +67,8 @@ struct TensorOperands {
   at::Tensor q = {}, k = {}, v = {};  // [batch, heads, rows, columns]
   at::Tensor q_imag = {};             // of the shape of q, or undefined
   double scale = 1;
-  at::Tensor frames = {};  // int64 [frames, 7]: the fields of sextant::Frame in their order
+  bool scale_is_given = false;  // by the caller: methods keep it, see use_scale()
+  at::Tensor frames = {};       // int64 [frames, 7]: the fields of sextant::Frame in their order
   std::vector<SweepOperand> sweeps = {};
   int64_t farthest = 0;  // the distance of diagonal 0
   TableOperand weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
@@ -77,6 +78,10 @@ struct TensorOperands {
   // their differences are computed in float64, and rounded when they are added to scores.
   at::Tensor key_bias = {};
   at::Tensor sink = {};  // [heads], or undefined
+  // float64 [batch, heads, queries], or undefined: a term of all scores of a query. It cancels in
+  // softmax, so that methods may leave it out of the other operands, but not beside a sink, nor in
+  // lse. Not beside a lazy_query_bias.
+  at::Tensor query_shift = {};
   at::Tensor mask = {};  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
   double softcap = 0;    // the limit of tau (sextant/attention/score.h), above 0; 0: none
   DropoutOperand dropout = {};
@@ -87,10 +92,19 @@ struct TensorOperands {
   // The cache in which attend() looks up and keeps the plan of frames, sweeps, row maps and pages;
   // null: it makes a plan for this call.
   std::shared_ptr<PlanCache> plans = {};
+  // Whether lse includes the key_bias of the query's last key and the query_shift. If so, it is
+  // differentiable beside a key_bias.
+  bool whole_lse = false;
 };
 
-// (out [batch, heads, queries, Dv], lse [batch, heads, queries]), differentiable. With a key_bias,
-// the bias of the query's last key is subtracted from lse, and a gradient of lse is an error.
+// Sets the scale of a method that does not divide by sqrt(head_dim), unless the caller gave one.
+inline void use_scale(TensorOperands& operands, double scale) {
+  if (!operands.scale_is_given) operands.scale = scale;
+}
+
+// (out [batch, heads, queries, Dv], lse [batch, heads, queries]), differentiable. With a key_bias
+// and without whole_lse, the bias of the query's last key is subtracted from lse, and a gradient of
+// lse is an error.
 std::tuple<at::Tensor, at::Tensor> attend(const TensorOperands& operands);
 
 }  // namespace sextant

@@ -18,6 +18,8 @@
 #include "sextant/cache/cache_file.h"
 #include "sextant/cache/kv_cache.h"
 #include "sextant/files/read_file.h"
+#include "sextant/torch/bindings/call_arguments.h"
+#include "sextant/torch/bindings/check_call.h"
 #include "sextant/torch/bindings/method_cache.h"
 #include "sextant/torch/cached_attention.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
@@ -141,30 +143,39 @@ class KvCacheClass final : public torch::CustomClassHolder {
   int64_t load(const std::string& path) { return load_cache(path, cache_); }
 
   // Appends k and v [sequences, key heads, rows, columns] and attends with their queries
-  // [sequences, heads, rows, key_columns] over all keys of each sequence. rotated_keys: sequences
-  // without rows will store keys as the method rotates them. If it throws, the cache is unchanged.
+  // [sequences, heads, rows, key_columns] over all keys of each sequence. scale, sink, window
+  // ([left, right] or empty) and softcap are those of CallTerms. rotated_keys: sequences without
+  // rows will store keys as the method rotates them. If it throws, the cache is unchanged.
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const Sizes& sequences, const std::string& method, const Sizes& shape,
                     const std::string& options, const std::vector<at::Tensor>& parameters,
-                    int64_t layer, double softcap, bool rotated_keys) {
+                    int64_t layer, c10::optional<double> scale,
+                    const c10::optional<at::Tensor>& sink, const Sizes& window, double softcap,
+                    bool rotated_keys) {
     check_tensor("q", q, static_cast<int64_t>(sequences.size()));
+    const auto named = cached_method(method, shape, options);
+    check_call({method, shape}, *named, q, k, v, layer);
     check_rows(k, v, sequences);
     if (q.size(2) != k.size(2))
       fail("kv cache: q: expected the " + std::to_string(k.size(2)) + " rows of k, but got " +
            std::to_string(q.size(2)));
-    const auto named = cached_method(method, shape, options);
+    CallTerms terms;
+    if (scale) terms.scale = *scale;
+    if (sink) terms.sink = *sink;
+    terms.window = window_of(window);
+    terms.softcap = softcap;
     std::vector<SequenceGrowth> growing;
     for (const int64_t sequence : sequences) growing.push_back({sequence, k.size(2)});
     Layout layout = continued(cache_, growing);
     layout.plans = named.plans;
     if (sequences.empty()) return at::empty({0, q.size(1), q.size(2), v.size(3)}, q.options());
-    const Sizes rotating = rotated_keys
-                             ? hold_rotated(*named, joined(q), sequences, layout, layer, parameters)
-                             : Sizes();
+    const Sizes rotating =
+        rotated_keys ? hold_rotated(*named, joined(q), sequences, layout, layer, parameters)
+                     : Sizes();
     try {
       append(k, v, sequences);
       return parted(attend_cached(*named, joined(q), cache_, growing, layout, layer, parameters,
-                                  softcap),
+                                  terms),
                     q.size(0))
           .contiguous();
     } catch (...) {

@@ -92,7 +92,7 @@ class Deberta final : public Method {
   void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const int64_t terms = (options_.c2p ? 1 : 0) + (options_.p2c ? 1 : 0);
-    operands.scale = 1 / std::sqrt(static_cast<double>(shape_.head_dim * (1 + terms)));
+    use_scale(operands, 1 / std::sqrt(static_cast<double>(shape_.head_dim * (1 + terms))));
     at::Tensor table = parameters[0];
     if (options_.norm)
       table = at::layer_norm(table, {width_}, parameters[1], parameters[2], options_.norm_eps);

@@ -77,6 +77,8 @@ class Floater final : public Method {
     return specs;
   }
 
+  bool adds_to_values() const override { return true; }
+
   void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     // The linear flow has no terms between layers, so the rows of this layer are enough.

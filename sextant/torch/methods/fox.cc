@@ -11,12 +11,13 @@
 // query up to the key.
 //
 // A key carries the logits of its gates in further columns (Method::key_columns). With the causal
-// mask, c_i is the same for all keys of a query and cancels in softmax; -c_j is the key_bias. With
-// keys in the future the sign depends on the pair, so -|c_i - c_j| is a query_bias, computed in
-// blocks of queries.
+// mask, c_i is the same for all keys of a query and cancels in softmax: it is the query_shift,
+// which sinks need, and -c_j is the key_bias. With keys in the future the sign depends on the pair,
+// so -|c_i - c_j| is a query_bias, computed in blocks of queries.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/ones.h>
@@ -80,6 +81,7 @@ class Fox final : public Method {
 
   bool changes_keys() const override { return true; }
 
+  int64_t further_key_columns() const override { return group_; }
   at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const override {
     const at::Tensor& bias = of_layer(parameters, shape_.layers > 1 ? 2 * layer + 1 : 1);
     const at::Tensor& weight = of_layer(parameters, shape_.layers > 1 ? 2 * layer : 0);
@@ -105,10 +107,12 @@ class Fox final : public Method {
         (at::cumsum(gates.flip(2), 2).flip(2) - gates).transpose(2, 3).flatten(1, 2);
     operands.k = operands.k.slice(3, 0, columns);
     const at::Tensor own = own_keys(layout);
-    if (layout.causal)
+    if (layout.causal) {
       operands.key_bias = c;  // [batch, heads, keys]
-    else
+      operands.query_shift = -c.index_select(2, own);
+    } else {
       forget_both_ways(operands, layout, c, own);
+    }
   }
 
  private:

@@ -31,6 +31,8 @@ class Nezha final : public Method {
         width_(sinusoid.width()),
         rows_(sinusoid.rows(shifted ? 0 : -clip, 2 * clip + 1)) {}
 
+  bool adds_to_values() const override { return true; }
+
   void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
     const TableOperand table = {
         .rows = tensor_of(rows_, {1, 2 * clip_ + 1, width_}).to(operands.q.options()),

@@ -44,6 +44,8 @@ class Shaw final : public Method {
     return specs;
   }
 
+  bool adds_to_values() const override { return values_; }
+
   void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const auto layers = static_cast<size_t>(layers_);

@@ -55,6 +55,8 @@ class Skew final : public Method {
     return specs;
   }
 
+  bool adds_to_values() const override { return options_.values; }
+
   void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     if (!options_.unmasked && !layout.causal)

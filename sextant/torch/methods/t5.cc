@@ -55,7 +55,7 @@ class T5 final : public Method {
     const at::Tensor& table = of_layer(parameters, options_.tables > 1 ? layer : 0);
     operands.bias = {.rows = table.transpose(0, 1),
                      .row_at = tensor_of(row_map(layout.diagonals(), buckets))};
-    if (!options_.scaled) operands.scale = 1;
+    if (!options_.scaled) use_scale(operands, 1);
   }
 
  private:

@@ -52,7 +52,7 @@ class Tener final : public Method {
 
   void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    if (!scaled_) operands.scale = 1;
+    if (!scaled_) use_scale(operands, 1);
     constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
     const ClippedDistances distances = clipped_distances(layout.diagonals(), -kFar, kFar);
     const auto table = [&](int64_t sign) {

@@ -91,7 +91,7 @@ class Tupe final : public Method {
           "tupe: key heads: expected as many as query heads, as each has its own positions, but "
           "got " +
           std::to_string(operands.k.size(1)));
-    operands.scale = 1 / std::sqrt(2.0 * static_cast<double>(shape_.head_dim));
+    use_scale(operands, 1 / std::sqrt(2.0 * static_cast<double>(shape_.head_dim)));
     const at::Tensor i = query_positions(layout), j = key_positions(layout);
     const auto like = operands.q.options();
     // 1 for [CLS], 0 for other tokens: [1, 1, rows, 1]

@@ -70,7 +70,9 @@ class Attend : public torch::autograd::Function<Attend> {
     for (size_t n = 0; n < operands.size(); ++n) *operands[n] = saved[n];
     at::Tensor d_out = d_outputs[0], out = saved[kDifferentiable];
     const at::Tensor& d_lse = d_outputs[1];
-    if (d_lse.defined() && data.key_bias.defined())
+    // The gradient of a key bias is a sum of score gradients, without the key whose bias is
+    // subtracted. So it is the gradient of the whole lse.
+    if (d_lse.defined() && data.key_bias.defined() && !data.whole_lse)
       fail("attend: key_bias: expected no gradient of lse, which is relative to it, but got one");
     if (d_lse.defined()) add_lse_column(d_lse, d_out, out, data);
     Wanted wanted = {};

@@ -28,7 +28,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
   static variable_list forward(AutogradContext* context, at::TensorList inputs, Computation run) {
     variable_list results = run(inputs.vec());
     context->save_for_backward(inputs.vec());
-    context->mark_non_differentiable({results.begin() + 1, results.end()});
+    context->set_materialize_grads(false);
     context->saved_data["run"] =
         c10::IValue::make_capsule(c10::make_intrusive<Kept>(std::move(run)));
     return results;
@@ -38,9 +38,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     expect_first_derivative("attend");
     const auto kept = context->saved_data.at("run").toCapsule();
     const Computation& run = static_cast<const Kept&>(*kept).run;
-    variable_list gradients =
-        gradients_at([&](const variable_list& inputs) { return run(inputs)[0]; },
-                     context->get_saved_variables(), d_results[0]);
+    variable_list gradients = gradients_of_results(run, context->get_saved_variables(), d_results);
     gradients.emplace_back();  // `run` has no gradient
     return gradients;
   }
@@ -58,10 +56,25 @@ void expect_first_derivative(const char* what) {
 std::vector<at::Tensor> gradients_at(
     const std::function<at::Tensor(const std::vector<at::Tensor>&)>& run,
     const std::vector<at::Tensor>& inputs, const at::Tensor& d_out) {
+  return gradients_of_results(
+      [&](const variable_list& leaves) { return variable_list{run(leaves)}; }, inputs, {d_out});
+}
+
+std::vector<at::Tensor> gradients_of_results(
+    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run,
+    const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& d_outs) {
   const at::AutoGradMode enabled(true);
   variable_list leaves;
   for (const at::Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_());
-  return torch::autograd::grad({run(leaves)}, leaves, {d_out}, /*retain_graph=*/false,
+  const variable_list all = run(leaves);
+  variable_list results, d_results;
+  for (size_t n = 0; n < all.size(); ++n)
+    if (d_outs[n].defined() && all[n].requires_grad()) {
+      results.push_back(all[n]);
+      d_results.push_back(d_outs[n]);
+    }
+  if (results.empty()) return variable_list(inputs.size());
+  return torch::autograd::grad(results, leaves, d_results, /*retain_graph=*/false,
                                /*create_graph=*/false, /*allow_unused=*/true);
 }
 

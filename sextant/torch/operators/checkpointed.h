@@ -19,8 +19,14 @@ std::vector<at::Tensor> gradients_at(
     const std::function<at::Tensor(const std::vector<at::Tensor>&)>& run,
     const std::vector<at::Tensor>& inputs, const at::Tensor& d_out);
 
-// run(inputs). The first result has first derivatives, the others have none. `run` must not capture
-// other tensors that need gradients. The backward pass costs a second forward pass.
+// The same for several results: the gradients of the sum of d_outs[n] * run(inputs)[n], without the
+// results whose d_out is undefined.
+std::vector<at::Tensor> gradients_of_results(
+    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run,
+    const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& d_outs);
+
+// run(inputs), with first derivatives. `run` must not capture other tensors that need gradients.
+// The backward pass costs a second forward pass.
 std::vector<at::Tensor> checkpointed(
     std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> run,
     const std::vector<at::Tensor>& inputs);

@@ -72,7 +72,8 @@ TensorData data_of(const TensorOperands& o) {
           .pages = o.pages,
           .key_rows = o.key_rows,
           .softcap = o.softcap,
-          .dropout = o.dropout};
+          .dropout = o.dropout,
+          .whole_lse = o.whole_lse};
 }
 
 at::Tensor gathered(const at::Tensor& x, const at::Tensor& pages, int64_t rows) {

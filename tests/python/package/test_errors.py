@@ -17,7 +17,7 @@ class Errors(unittest.TestCase):
         q, k, v = inputs()
         self.assertIn("alibi", self.message(q, k, v, method="alibbi"))
         self.assertIn("slant", self.message(q, k, v, method="alibi", slant=2))
-        self.assertIn("attend: k:", self.message(q, k[..., :3], v))
+        self.assertIn("k: expected 4 columns", self.message(q, k[..., :3], v))
         self.assertIn("parameters", self.message(q, k, v, method="shaw"))
         self.assertIn("k: expected a tensor [batch, heads, rows, columns], but got [2, 6, 4]",
                       self.message(q, k[:, 0], v))

@@ -20,6 +20,8 @@ class MethodWrapper : public Method {
   bool reads_rotary_positions() const override { return of_->reads_rotary_positions(); }
   bool reads_token_ids() const override { return of_->reads_token_ids(); }
   bool changes_keys() const override { return of_->changes_keys(); }
+  bool adds_to_values() const override { return of_->adds_to_values(); }
+  int64_t further_key_columns() const override { return of_->further_key_columns(); }
   int64_t added_channels() const override { return of_->added_channels(); }
   bool recurs_over_input() const override { return of_->recurs_over_input(); }
   at::Tensor embed(const at::Tensor& x, const Layout& layout,

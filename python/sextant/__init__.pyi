@@ -1,0 +1,244 @@
+"""The types of the package. tests/python/package/test_types.py compares them with the functions."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, overload
+
+import torch
+from torch import Tensor
+
+from sextant import tables as tables
+from sextant.cache import Cache as Cache
+from sextant.doctor import Report
+
+__all__ = ["Cache", "Method", "__version__", "attention", "doctor", "load", "method", "methods",
+           "rotate", "tables"]
+
+__version__: str
+
+# Cumulative lengths of packed sequences: for all rows of a batch, or a list for each row.
+Lengths: TypeAlias = Sequence[int] | Tensor | Sequence[Sequence[int]] | Sequence[Tensor]
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    method: str = ...,
+    *,
+    causal: bool | None = ...,
+    first_query: int | None = ...,
+    first_key: int = ...,
+    mask: Tensor | None = ...,
+    packed_queries: Lengths = ...,
+    packed_keys: Lengths = ...,
+    query_segments: Tensor | None = ...,
+    key_segments: Tensor | None = ...,
+    query_positions: Tensor | None = ...,
+    key_positions: Tensor | None = ...,
+    scale: float | None = ...,
+    sink: Tensor | None = ...,
+    window: int | Sequence[int] | None = ...,
+    key_bias: Tensor | None = ...,
+    return_lse: Literal[False] = ...,
+    parameters: Sequence[Tensor] = ...,
+    layer: int = ...,
+    layers: int = ...,
+    width: int | None = ...,
+    train_length: int | None = ...,
+    cache: Cache | None = ...,
+    sequences: Sequence[int] | None = ...,
+    **options: Any,
+) -> Tensor: ...
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    method: str = ...,
+    *,
+    causal: bool | None = ...,
+    first_query: int | None = ...,
+    first_key: int = ...,
+    mask: Tensor | None = ...,
+    packed_queries: Lengths = ...,
+    packed_keys: Lengths = ...,
+    query_segments: Tensor | None = ...,
+    key_segments: Tensor | None = ...,
+    query_positions: Tensor | None = ...,
+    key_positions: Tensor | None = ...,
+    scale: float | None = ...,
+    sink: Tensor | None = ...,
+    window: int | Sequence[int] | None = ...,
+    key_bias: Tensor | None = ...,
+    return_lse: Literal[True],
+    parameters: Sequence[Tensor] = ...,
+    layer: int = ...,
+    layers: int = ...,
+    width: int | None = ...,
+    train_length: int | None = ...,
+    cache: Cache | None = ...,
+    sequences: Sequence[int] | None = ...,
+    **options: Any,
+) -> tuple[Tensor, Tensor]: ...
+
+def doctor(model: Any) -> Report: ...
+def load() -> Path | None: ...
+def methods() -> dict[str, dict[str, Any]]: ...
+def rotate(
+    x: Tensor, positions: Tensor, *, back: bool = ..., **options: Any
+) -> Tensor: ...
+def method(
+    name: str,
+    *,
+    heads: int,
+    head_dim: int,
+    layers: int = ...,
+    key_heads: int | None = ...,
+    width: int | None = ...,
+    train_length: int = ...,
+    dtype: torch.dtype | None = ...,
+    **options: Any,
+) -> Method: ...
+
+class Method(torch.nn.Module):
+    name: str
+    options: str
+    shape: list[int]
+    specs: list[dict[str, Any]]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        heads: int,
+        head_dim: int,
+        layers: int = ...,
+        key_heads: int | None = ...,
+        width: int | None = ...,
+        train_length: int = ...,
+        dtype: torch.dtype | None = ...,
+        **options: Any,
+    ) -> None: ...
+    def reset_parameters(self) -> None: ...
+    def parameter_groups(self, lr: float, weight_decay: float = ...) -> list[dict[str, Any]]: ...
+    def tensors(self) -> list[torch.nn.Parameter]: ...
+    def embed(
+        self,
+        x: Tensor,
+        *,
+        first_query: int = ...,
+        packed_queries: Lengths = ...,
+        causal: bool = ...,
+        last: bool = ...,
+        token_ids: Tensor | None = ...,
+        input_before: Tensor | None = ...,
+    ) -> Tensor: ...
+    def keys(self, k: Tensor, x: Tensor, *, layer: int = ...) -> Tensor: ...
+    def run_last_layer(
+        self, x: Tensor, layer: Callable[[Tensor, Tensor], Tensor], **place: Any
+    ) -> Tensor: ...
+    @overload
+    def forward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        layer: int = ...,
+        causal: bool | None = ...,
+        first_query: int | None = ...,
+        first_key: int = ...,
+        mask: Tensor | None = ...,
+        packed_queries: Lengths = ...,
+        packed_keys: Lengths = ...,
+        query_segments: Tensor | None = ...,
+        key_segments: Tensor | None = ...,
+        query_positions: Tensor | None = ...,
+        key_positions: Tensor | None = ...,
+        scale: float | None = ...,
+        sink: Tensor | None = ...,
+        window: int | Sequence[int] | None = ...,
+        key_bias: Tensor | None = ...,
+        return_lse: Literal[False] = ...,
+        cache: Cache | None = ...,
+        sequences: Sequence[int] | None = ...,
+    ) -> Tensor: ...
+    @overload
+    def forward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        layer: int = ...,
+        causal: bool | None = ...,
+        first_query: int | None = ...,
+        first_key: int = ...,
+        mask: Tensor | None = ...,
+        packed_queries: Lengths = ...,
+        packed_keys: Lengths = ...,
+        query_segments: Tensor | None = ...,
+        key_segments: Tensor | None = ...,
+        query_positions: Tensor | None = ...,
+        key_positions: Tensor | None = ...,
+        scale: float | None = ...,
+        sink: Tensor | None = ...,
+        window: int | Sequence[int] | None = ...,
+        key_bias: Tensor | None = ...,
+        return_lse: Literal[True],
+        cache: Cache | None = ...,
+        sequences: Sequence[int] | None = ...,
+    ) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def __call__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        layer: int = ...,
+        causal: bool | None = ...,
+        first_query: int | None = ...,
+        first_key: int = ...,
+        mask: Tensor | None = ...,
+        packed_queries: Lengths = ...,
+        packed_keys: Lengths = ...,
+        query_segments: Tensor | None = ...,
+        key_segments: Tensor | None = ...,
+        query_positions: Tensor | None = ...,
+        key_positions: Tensor | None = ...,
+        scale: float | None = ...,
+        sink: Tensor | None = ...,
+        window: int | Sequence[int] | None = ...,
+        key_bias: Tensor | None = ...,
+        return_lse: Literal[False] = ...,
+        cache: Cache | None = ...,
+        sequences: Sequence[int] | None = ...,
+    ) -> Tensor: ...
+    @overload
+    def __call__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        layer: int = ...,
+        causal: bool | None = ...,
+        first_query: int | None = ...,
+        first_key: int = ...,
+        mask: Tensor | None = ...,
+        packed_queries: Lengths = ...,
+        packed_keys: Lengths = ...,
+        query_segments: Tensor | None = ...,
+        key_segments: Tensor | None = ...,
+        query_positions: Tensor | None = ...,
+        key_positions: Tensor | None = ...,
+        scale: float | None = ...,
+        sink: Tensor | None = ...,
+        window: int | Sequence[int] | None = ...,
+        key_bias: Tensor | None = ...,
+        return_lse: Literal[True],
+        cache: Cache | None = ...,
+        sequences: Sequence[int] | None = ...,
+    ) -> tuple[Tensor, Tensor]: ...

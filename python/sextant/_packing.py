@@ -1,0 +1,162 @@
+"""Packing by row of a batch, and nested tensors: both become one row of packed sequences."""
+
+import torch
+
+
+def by_row(lengths):
+    """Whether cumulative lengths are a list for each row of the batch."""
+    if isinstance(lengths, torch.Tensor):
+        return lengths.dim() == 2
+    return len(lengths) > 0 and not any(
+        isinstance(n, int) or (isinstance(n, torch.Tensor) and n.dim() == 0) for n in lengths
+    )
+
+
+def _rows_of(name, lengths, batch, rows):
+    """Cumulative lengths of each row as lists."""
+    lists = [row.tolist() if isinstance(row, torch.Tensor) else [int(n) for n in row]
+             for row in lengths]
+    if len(lists) != batch:
+        raise RuntimeError(
+            f"{name}: expected one list for each of the {batch} rows of the batch, but got "
+            f"{len(lists)}"
+        )
+    for n, sums in enumerate(lists):
+        if not sums or sums[0] != 0 or sums[-1] != rows:
+            raise RuntimeError(
+                f"{name}: row {n}: expected cumulative lengths from 0 to {rows}, but got {sums}"
+            )
+    return lists
+
+
+def joined_lengths(name, lengths, batch, rows):
+    """The cumulative lengths of the rows one after the other."""
+    joined = [0]
+    for n, sums in enumerate(_rows_of(name, lengths, batch, rows)):
+        joined += [n * rows + length for length in sums[1:]]
+    return joined
+
+
+def _joined(x):
+    """[batch, heads, rows, columns] -> [1, heads, batch * rows, columns]"""
+    return x.transpose(0, 1).reshape(1, x.size(1), -1, x.size(3))
+
+
+def _parted(x, batch):
+    """[1, heads, batch * rows, ...] -> [batch, heads, rows, ...]"""
+    return x.squeeze(0).unflatten(1, (batch, x.size(2) // batch)).transpose(0, 1)
+
+
+def _joined_positions(x, batch):
+    """[rows], [batch, rows] or [1 or batch, axes, rows] -> [1, axes, batch * rows]"""
+    if x is None:
+        return None
+    x = x.unsqueeze(0) if x.dim() == 1 else x
+    x = x.unsqueeze(1) if x.dim() == 2 else x
+    return x.expand(batch, -1, -1).transpose(0, 1).reshape(1, x.size(1), -1)
+
+
+def _joined_key_bias(x, batch):
+    """[keys], [batch, keys] or [batch, 1 or heads, keys] -> [1, 1 or heads, batch * keys]"""
+    if x is None:
+        return None
+    x = x.unsqueeze(0) if x.dim() == 1 else x
+    x = x.unsqueeze(1) if x.dim() == 2 else x
+    return x.expand(batch, -1, -1).transpose(0, 1).reshape(1, x.size(1), -1)
+
+
+def _joined_segments(x):
+    return None if x is None else x.reshape(1, -1)
+
+
+def _results(results, of_each):
+    return tuple(map(of_each, results)) if isinstance(results, tuple) else of_each(results)
+
+
+def attend_by_row(attend, q, k, v, *, packed_queries, packed_keys, mask, key_bias, query_segments,
+                  key_segments, query_positions, key_positions, **arguments):
+    """Calls attend(q, k, v, ...) with the rows of the batch one after the other."""
+    if mask is not None:
+        raise RuntimeError(
+            "mask: expected none, as sequences are packed by row, but got one: a key_bias of "
+            "-infinity hides keys"
+        )
+    batch = q.size(0)
+    lengths = {
+        "packed_queries": joined_lengths("packed_queries", packed_queries, batch, q.size(2)),
+        "packed_keys": joined_lengths("packed_keys", packed_keys, batch, k.size(2)),
+    }
+    for n, (queries, keys) in enumerate(zip(packed_queries, packed_keys)):
+        if len(queries) != len(keys):
+            raise RuntimeError(
+                f"packed_keys: row {n}: expected {len(queries)} entries, as packed_queries, but "
+                f"got {len(keys)}"
+            )
+    results = attend(
+        *(_joined(x) for x in (q, k, v)),
+        **lengths,
+        mask=None,
+        key_bias=_joined_key_bias(key_bias, batch),
+        query_segments=_joined_segments(query_segments),
+        key_segments=_joined_segments(key_segments),
+        query_positions=_joined_positions(query_positions, batch),
+        key_positions=_joined_positions(key_positions, batch),
+        **arguments,
+    )
+    return _results(results, lambda x: _parted(x, batch))
+
+
+def is_nested(*tensors):
+    return any(isinstance(x, torch.Tensor) and x.is_nested for x in tensors)
+
+
+def _ragged(name, x):
+    """(rows of all sequences [1, heads, rows, columns], offsets) of a nested tensor."""
+    jagged = getattr(torch, "jagged", None)
+    what = (f"{name}: expected a contiguous nested tensor [batch, heads, rows, columns] of layout "
+            "torch.jagged, with as many rows as each sequence has, but got ")
+    if not x.is_nested:
+        raise RuntimeError(f"{what}a tensor {list(x.shape)}, while others are nested")
+    if jagged is None or x.layout != jagged:
+        raise RuntimeError(f"{what}layout {x.layout}: pass layout=torch.jagged to nested_tensor, "
+                           "or packed sequences (packed_queries, packed_keys)")
+    if x.dim() != 4 or x._ragged_idx != 2:
+        raise RuntimeError(f"{what}{x.dim()} dimensions, of which dimension {x._ragged_idx} is "
+                           "ragged: [batch, rows, heads, columns].transpose(1, 2) is such a tensor")
+    rows = x.transpose(1, 2)
+    if rows.lengths() is not None:
+        raise RuntimeError(f"{what}one with gaps between sequences: contiguous() removes them")
+    return rows.values().transpose(0, 1).unsqueeze(0), x.offsets()
+
+
+def longest(name, x):
+    """The number of rows of x, [batch, heads, rows, columns]; of its longest sequence if it is
+    nested."""
+    if not x.is_nested:
+        return x.size(2)
+    _, offsets = _ragged(name, x)
+    return int(offsets.diff().max()) if offsets.numel() > 1 else 0
+
+
+def attend_nested(attend, q, k, v, *, packed_queries, packed_keys, **arguments):
+    """Calls attend(q, k, v, ...) with the sequences of nested tensors packed."""
+    for name, lengths in (("packed_queries", packed_queries), ("packed_keys", packed_keys)):
+        if len(lengths) > 0:
+            raise RuntimeError(f"{name}: expected none beside nested tensors, but got lengths")
+    for name in ("mask", "key_bias", "query_segments", "key_segments", "query_positions",
+                 "key_positions"):
+        if arguments.get(name) is not None:
+            raise RuntimeError(f"{name}: expected none beside nested tensors, but got a tensor: "
+                               "pass packed sequences instead (packed_queries, packed_keys)")
+    (q, queries), (k, keys), (v, values) = (
+        _ragged(name, x) for name, x in (("q", q), ("k", k), ("v", v))
+    )
+    if not torch.equal(keys, values):
+        raise RuntimeError("v: expected sequences as long as those of k, but got others")
+    results = attend(q, k, v, packed_queries=queries, packed_keys=keys, **arguments)
+
+    def nested(x):
+        rows = x.squeeze(0).transpose(0, 1).contiguous()
+        return torch.nested.nested_tensor_from_jagged(rows, queries).transpose(1, 2)
+
+    return _results(results, nested)

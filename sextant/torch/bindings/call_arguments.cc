@@ -1,0 +1,39 @@
+#include "sextant/torch/bindings/call_arguments.h"
+
+#include <string>
+
+#include "sextant/base/error.h"
+#include "sextant/torch/attention_mask.h"
+
+namespace sextant {
+
+std::vector<int64_t> cumulative(const char* argument, const std::vector<int64_t>& list,
+                                const at::Tensor& sums) {
+  if (!sums.defined()) return list;
+  if ((sums.scalar_type() != at::kInt && sums.scalar_type() != at::kLong) || sums.dim() != 1)
+    fail(std::string(argument) + ": expected int32 or int64 [sequences + 1], but got " +
+         at::toString(sums.scalar_type()) + " of " + std::to_string(sums.dim()) + " dimensions");
+  const at::Tensor values = sums.to(at::kLong).contiguous();
+  const int64_t* first = values.data_ptr<int64_t>();
+  return {first, first + values.numel()};
+}
+
+std::optional<DistanceWindow> window_of(const std::vector<int64_t>& sides) {
+  if (sides.empty()) return {};
+  if (sides.size() != 2)
+    fail("window: expected [left, right], but got " + std::to_string(sides.size()) + " numbers");
+  return DistanceWindow{sides[0], sides[1]};
+}
+
+void read_mask(const at::Tensor& mask, const at::Tensor& q, Layout& layout, CallTerms& terms) {
+  const MaskParts parts = mask_parts(mask, {q.size(0), q.size(1), layout.queries, layout.keys});
+  layout.mask = parts.shown;
+  if (!parts.key_bias.defined()) return;
+  if (terms.key_bias.defined())
+    fail(
+        "mask: expected one that hides (bool, or 0 and -infinity), as there is a key_bias, but "
+        "got biases by key");
+  terms.key_bias = parts.key_bias;
+}
+
+}  // namespace sextant
