@@ -10,9 +10,10 @@ from torch import Tensor
 from sextant import tables as tables
 from sextant.cache import Cache as Cache
 from sextant.doctor import Report
+from sextant.encoding import Encoding as Encoding
 
-__all__ = ["Cache", "Method", "__version__", "attention", "doctor", "load", "method", "methods",
-           "rotate", "tables"]
+__all__ = ["Cache", "Encoding", "Method", "__version__", "attention", "doctor", "load", "method",
+           "methods", "rotate", "tables"]
 
 __version__: str
 
@@ -48,6 +49,8 @@ def attention(
     train_length: int | None = ...,
     cache: Cache | None = ...,
     sequences: Sequence[int] | None = ...,
+    softcap: float | None = ...,
+    dropout_p: float = ...,
     **options: Any,
 ) -> Tensor: ...
 @overload
@@ -79,6 +82,8 @@ def attention(
     train_length: int | None = ...,
     cache: Cache | None = ...,
     sequences: Sequence[int] | None = ...,
+    softcap: float | None = ...,
+    dropout_p: float = ...,
     **options: Any,
 ) -> tuple[Tensor, Tensor]: ...
 
@@ -163,6 +168,8 @@ class Method(torch.nn.Module):
         return_lse: Literal[False] = ...,
         cache: Cache | None = ...,
         sequences: Sequence[int] | None = ...,
+        softcap: float | None = ...,
+        dropout_p: float = ...,
     ) -> Tensor: ...
     @overload
     def forward(
@@ -189,6 +196,8 @@ class Method(torch.nn.Module):
         return_lse: Literal[True],
         cache: Cache | None = ...,
         sequences: Sequence[int] | None = ...,
+        softcap: float | None = ...,
+        dropout_p: float = ...,
     ) -> tuple[Tensor, Tensor]: ...
     @overload
     def __call__(
@@ -215,6 +224,8 @@ class Method(torch.nn.Module):
         return_lse: Literal[False] = ...,
         cache: Cache | None = ...,
         sequences: Sequence[int] | None = ...,
+        softcap: float | None = ...,
+        dropout_p: float = ...,
     ) -> Tensor: ...
     @overload
     def __call__(
@@ -241,4 +252,6 @@ class Method(torch.nn.Module):
         return_lse: Literal[True],
         cache: Cache | None = ...,
         sequences: Sequence[int] | None = ...,
+        softcap: float | None = ...,
+        dropout_p: float = ...,
     ) -> tuple[Tensor, Tensor]: ...
