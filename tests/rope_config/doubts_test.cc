@@ -46,6 +46,12 @@ TEST(Doubts, KeysThatLlamaCppDoesNotRead) {
               Contains(HasSubstr("temperature_scale is in the file, but ")));
 }
 
+TEST(Doubts, ValuesInPlaceOfWhichLlamaCppTakesOthers) {
+  EXPECT_THAT(doubts(read_gguf("qwen2", with(scaling("yarn", 4, 8192),
+                                             {{"rope.scaling.yarn_beta_fast", 16.0}}))),
+              Contains(HasSubstr(" in the file, but llama.cpp")));
+}
+
 TEST(Doubts, TwoStretchesInOneGgufFile) {
   const testing::Tensors divisors = {{"rope_freqs.weight", std::vector<float>(64, 2.0F)}};
   EXPECT_THAT(doubts(read_gguf("llama", scaling("linear", 4), divisors)),
