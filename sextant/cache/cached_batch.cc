@@ -26,7 +26,11 @@ CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, i
       page_rows_(cache.shape().page_rows),
       queries_(queries) {
   expect_between("queries", queries, 0, kFarthestPosition);
-  for (const Entry& entry : entries) rows_ = std::max(rows_, cache.rows(entry.sequence));
+  for (const Entry& entry : entries) {
+    const int64_t rows = cache.rows(entry.sequence);
+    expect_between("queries", queries, 0, rows);  // before memory is spent on them
+    rows_ = std::max(rows_, rows);
+  }
   pages_per_sequence_ = (rows_ + page_rows_ - 1) / page_rows_;
   plan_.frames.reserve(entries.size());
   key_positions_.reserve(entries.size() * static_cast<size_t>(rows_));

@@ -1,17 +1,23 @@
 // sextant doctor: whether the positions of a model that runs are those that its configuration
 // means. GGUF files and pairs of files are compared here; a model of transformers is run by
 // python/sextant/doctor.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sextant/base/error.h"
@@ -34,27 +40,71 @@ struct DoctorRequest {
   std::string page;
 };
 
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// The words as execvp() takes them. They must outlive the result.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// By the first bytes. A file whose name ends in .gguf is one, too, so that the reader says why it
+// cannot be read.
+bool is_gguf_file(const fs::path& path) {
+  std::error_code ignored;
+  if (lower_case(path.extension().string()) == ".gguf") return true;
+  if (!fs::is_regular_file(path, ignored)) return false;
+  char magic[4] = {};
+  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
+  return std::string_view(magic, sizeof magic) == "GGUF";
+}
+
 // Whether the path is a GGUF file, or a folder with one and no config.json.
 bool is_gguf_path(const std::string& path) {
-  if (path.ends_with(".gguf")) return true;
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored) || fs::exists(fs::path(path) / "config.json")) return false;
+  if (!fs::is_directory(path, ignored)) return is_gguf_file(path);
+  if (fs::exists(fs::path(path) / "config.json", ignored)) return false;
   try {
-    return config_path(path).ends_with(".gguf");
+    return is_gguf_file(config_path(path));
   } catch (const Error&) {
     return false;
   }
 }
 
-// The folder of the package sextant beside this program: of the wheel, which has the program in the
-// package, or of the source tree. Empty: it must be installed.
+// The folder of the package sextant if this program is in build/NAME/bin of the source tree.
+// Empty: the package is installed beside the interpreter.
 std::string package_path() {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const char* place : {"../..", "../../../python"}) {
-    const fs::path root = (program / place).lexically_normal();
-    if (fs::exists(root / "sextant/doctor/__main__.py")) return root.string();
+  const fs::path root = (program / "../../../python").lexically_normal();
+  return fs::exists(root / "sextant/doctor/__main__.py") ? root.string() : "";
+}
+
+// Throws Error unless the interpreter, with this process's environment, finds the package.
+void check_package(const std::string& python) {
+  std::vector<std::string> words{
+      python, "-c",
+      "import importlib.util, sys; sys.exit(importlib.util.find_spec('sextant.doctor') is None)"};
+  const std::string hint =
+      "; SEXTANT_PYTHON names a Python with the packages sextant, torch and transformers";
+  std::vector<char*> arguments = pointers_to(words);
+  posix_spawn_file_actions_t quiet;
+  ::posix_spawn_file_actions_init(&quiet);
+  ::posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int error =
+      ::posix_spawnp(&child, arguments[0], &quiet, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&quiet);
+  if (error != 0) fail("doctor: cannot run " + python + ": " + std::strerror(error) + hint);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return "";
+  if (status != 0) fail("doctor: " + python + " has no package sextant with doctor" + hint);
 }
 
 // Replaces this process by Python. Does not return.
@@ -66,20 +116,45 @@ std::string package_path() {
   if (request.weights) words.emplace_back("--weights");
   if (request.trust) words.emplace_back("--trust-remote-code");
   if (!request.page.empty()) words.insert(words.end(), {"--html", request.page});
-  fmt::print(stderr, "sextant doctor: a model of transformers is run by {} -m sextant.doctor\n",
-             words[0]);
   if (const std::string package = package_path(); !package.empty()) {
     const char* before = std::getenv("PYTHONPATH");
     ::setenv("PYTHONPATH", (package + (before ? ":" + std::string(before) : "")).c_str(), 1);
   }
   ::setenv("SEXTANT_COMMAND", fs::read_symlink("/proc/self/exe").c_str(), 0);
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  check_package(words[0]);
+  fmt::print(stderr, "sextant doctor: a model of transformers is run by {} -m sextant.doctor\n",
+             words[0]);
+  std::vector<char*> arguments = pointers_to(words);
   std::fflush(nullptr);
   ::execvp(arguments[0], arguments.data());
-  fail("doctor: cannot run " + words[0] + ": " + std::strerror(errno) +
-       "; SEXTANT_PYTHON names a Python with torch and transformers");
+  fail("doctor: cannot run " + words[0] + ": " + std::strerror(errno));
+}
+
+// Files have no code and no weights that doctor loads.
+void refuse_options_of_models(const DoctorRequest& request) {
+  const std::string got = request.subjects.size() == 2 ? "two files" : "a GGUF file";
+  const auto refuse = [&](const char* option) {
+    fail("doctor: " + std::string(option) + ": expected one model of transformers, but got " + got);
+  };
+  if (request.weights) refuse("--weights");
+  if (request.trust) refuse("--trust-remote-code");
+}
+
+// Throws Error, before anything is examined, if the page cannot be written.
+void check_page(const std::string& page) {
+  const fs::path path = page, parent = path.parent_path();
+  const fs::path folder = parent.empty() ? "." : parent;
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    fail("doctor: --html: " + page + ": expected a file in a folder that exists, but there is no " +
+         "folder " + folder.string());
+  }
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+    fail("doctor: --html: " + page + ": expected a file, but this is a folder or a device");
+  }
+  if (::access(folder.c_str(), W_OK) != 0) {
+    fail("doctor: --html: " + page + ": cannot write to its folder: " + std::strerror(errno));
+  }
 }
 
 DoctorReport examine_files(const std::vector<std::string>& subjects) {
@@ -99,7 +174,9 @@ DoctorReport examine_files(const std::vector<std::string>& subjects) {
 void run_doctor(const DoctorRequest& request) {
   int status = kUnjudged;
   try {
+    if (!request.page.empty()) check_page(request.page);
     if (request.subjects.size() == 1 && !is_gguf_path(request.subjects[0])) run_python(request);
+    refuse_options_of_models(request);
     const DoctorReport report = examine_files(request.subjects);
     if (!request.page.empty()) chart::write_report(page_of(report), request.page);
     if (request.json) {
