@@ -43,8 +43,10 @@ typedef enum sextant_dtype {
   SEXTANT_FLOAT16 = 2
 } sextant_dtype;
 
-/* Strides are counted in elements, and may have any sign or order; a dimension that is shared has
-   stride 0. An array that is all zero is absent. Inputs are not written. */
+/* Strides are counted in elements, and may have any sign or order. They have no default, so
+   sextant_contiguous() should fill them in: with stride 0 all elements along a dimension are one,
+   which outputs with more than one refuse. An array that is all zero is absent; one that has
+   elements and no data is refused. Sizes have a product of at most 2^60. Inputs are not written. */
 typedef struct sextant_array {
   void* data;
   int64_t batch, heads, rows, columns;
@@ -52,13 +54,15 @@ typedef struct sextant_array {
   sextant_dtype dtype;
 } sextant_array;
 
-/* An array whose elements lie one after the other, the columns of a row first. */
+/* An array whose elements lie one after the other, the columns of a row first. Functions that take
+   it check the sizes. */
 SEXTANT_API sextant_array sextant_contiguous(const void* data, sextant_dtype dtype, int64_t batch,
                                              int64_t heads, int64_t rows, int64_t columns);
 
 /* ---- threads ---- */
 
-/* Threads that run the tasks of a call. Where a pool is NULL, the calling thread runs them. */
+/* Threads that run the tasks of a call, 1 to 4096. Where a pool is NULL, the calling thread runs
+   them. */
 typedef struct sextant_pool sextant_pool;
 SEXTANT_API sextant_status sextant_pool_create(int threads, sextant_pool** pool);
 SEXTANT_API void sextant_pool_destroy(sextant_pool* pool);
@@ -114,7 +118,8 @@ typedef struct sextant_bias {
   const int32_t* rows; /* [diagonals]; NULL: row n for diagonal n */
 } sextant_bias;
 
-/* One call. All members that are zero have their defaults. */
+/* One call. All members that are zero have their defaults, except q, k, v and the strides of
+   arrays. */
 typedef struct sextant_attention {
   sextant_array q; /* [batch, query heads, queries, D] */
   sextant_array k; /* [batch, key heads, keys, D]; query heads are a multiple of key heads */
@@ -127,14 +132,14 @@ typedef struct sextant_attention {
   /* Causal sequences of these lengths, one after the other in the rows, each from position 0 on;
      their sum is the number of queries, and of keys. NULL: one sequence. */
   const int64_t* lengths;
-  int64_t sequences;        /* the number of lengths */
+  int64_t sequences;        /* the number of lengths; 0 if `lengths` is NULL */
   const sextant_rope* rope; /* rotates q and k; NULL: they are not rotated */
   sextant_bias bias;
   const float* sink; /* [query heads], one more score per head in the denominator; or NULL */
 } sextant_attention;
 
 /* The distances that the queries of a call see: farthest, farthest - 1, ..., `count` of them. Reads
-   shapes and layout only. */
+   shapes and layout only: arrays need no data. */
 SEXTANT_API sextant_status sextant_attention_diagonals(const sextant_attention* attention,
                                                        int64_t* farthest, int64_t* count);
 

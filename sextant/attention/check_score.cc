@@ -162,8 +162,13 @@ void check_operands(const Operands<T>& o, const PreparedPlan& prepared) {
 }
 
 template <class T, class U>
+void check_out(const Operands<T>& o, const AnyView<U>& out) {
+  check_shape("out", out, o.q.batch, o.q.heads, o.q.rows, o.v.columns);
+}
+
+template <class T, class U>
 void check_attended(const Operands<T>& o, const Attended<U>& attended) {
-  check_shape("out", attended.out, o.q.batch, o.q.heads, o.q.rows, o.v.columns);
+  check_out(o, attended.out);
   check_shape("lse", attended.lse, o.q.batch, o.q.heads, o.q.rows, 1);
 }
 
@@ -203,6 +208,7 @@ template void check_qkv(const Operands<float>&, const Plan&);
 template void check_qkv(const Operands<double>&, const Plan&);
 template void check_operands(const Operands<float>&, const PreparedPlan&);
 template void check_operands(const Operands<double>&, const PreparedPlan&);
+template void check_out(const Operands<float>&, const AnyView<float>&);
 template void check_attended(const Operands<float>&, const Attended<float>&);
 template void check_attended(const Operands<float>&, const Attended<const float>&);
 template void check_attended(const Operands<double>&, const Attended<double>&);

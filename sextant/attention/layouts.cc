@@ -34,18 +34,25 @@ Diagonals distances(int64_t nearest, int64_t farthest) {
   return {.farthest = farthest, .count = std::max<int64_t>(farthest - nearest + 1, 0)};
 }
 
+// The largest distance that a query of the frame sees, or -1 if none sees a key.
+int64_t farthest_of(const Frame& f, int64_t window) {
+  if (f.queries == 0 || f.keys == 0) return -1;
+  // The numbers of the keys at the positions of the first and of the last query that sees one.
+  const int64_t first = f.distance(f.query_row, f.key_row);
+  int64_t last = first + f.queries - 1;
+  if (window > 0 && last - f.keys + 1 > window - 1) last = f.keys + window - 2;
+  if (last < std::max<int64_t>(first, 0)) return -1;
+  return window > 0 ? std::min(last, window - 1) : last;
+}
+
 // Appends the ranges of a frame's queries, of which each sees itself and the keys before it, at
-// most `window` keys in all (0: no limit). Returns the largest distance seen, or -1.
-int64_t add_causal_ranges(const Frame& f, int64_t window, std::vector<KeyRange>& ranges) {
-  int64_t farthest = -1;
+// most `window` keys in all (0: no limit).
+void add_causal_ranges(const Frame& f, int64_t window, std::vector<KeyRange>& ranges) {
   for (int64_t i = f.query_row; i < f.query_row + f.queries; ++i) {
     const int64_t own = f.key_row + f.distance(i, f.key_row);  // the key at the query's position
     const int64_t first = window == 0 ? f.key_row : std::max(f.key_row, own - window + 1);
-    const KeyRange range = {first, std::min(own + 1, f.key_row + f.keys)};
-    ranges.push_back(range);
-    if (range.first < range.last) farthest = std::max(farthest, f.distance(i, range.first));
+    ranges.push_back({first, std::min(own + 1, f.key_row + f.keys)});
   }
-  return farthest;
 }
 
 // The positions of the rows of one side; those of rows in no frame are 0.
@@ -65,8 +72,9 @@ OwnedPlan causal_within(const SequenceRows& rows, int64_t window,
                         std::optional<Rotation> rotation) {
   const Frame frame = frame_of(rows);
   std::vector<KeyRange> ranges;
-  const int64_t farthest = add_causal_ranges(frame, window, ranges);
-  return {{frame}, std::move(ranges), distances(0, farthest), std::move(rotation)};
+  add_causal_ranges(frame, window, ranges);
+  return {
+      {frame}, std::move(ranges), distances(0, farthest_of(frame, window)), std::move(rotation)};
 }
 
 }  // namespace
@@ -107,26 +115,42 @@ OwnedPlan windowed(const SequenceRows& rows, int64_t window, std::optional<Rotat
 OwnedPlan bidirectional(const SequenceRows& rows, std::optional<Rotation> rotation) {
   const Frame frame = frame_of(rows);
   std::vector<KeyRange> ranges(static_cast<size_t>(rows.queries), {0, rows.keys});
-  const bool sees = rows.queries > 0 && rows.keys > 0;
-  const Diagonals diagonals =
-      sees ? distances(frame.distance(0, rows.keys - 1), frame.distance(rows.queries - 1, 0))
-           : Diagonals{};
-  return {{frame}, std::move(ranges), diagonals, std::move(rotation)};
+  return {{frame}, std::move(ranges), bidirectional_diagonals(rows), std::move(rotation)};
 }
 
 OwnedPlan packed(std::span<const int64_t> lengths, std::optional<Rotation> rotation,
                  int64_t window) {
-  at_least("window", window, 0);
+  const Diagonals diagonals = packed_diagonals(lengths, window);
   std::vector<Frame> frames;
   std::vector<KeyRange> ranges;
-  int64_t row = 0, farthest = -1;
+  int64_t row = 0;
   for (const int64_t length : lengths) {
-    at_least("lengths", length, 0);
     frames.push_back({.query_row = row, .queries = length, .key_row = row, .keys = length});
-    farthest = std::max(farthest, add_causal_ranges(frames.back(), window, ranges));
+    add_causal_ranges(frames.back(), window, ranges);
     row += length;
   }
-  return {std::move(frames), std::move(ranges), distances(0, farthest), std::move(rotation)};
+  return {std::move(frames), std::move(ranges), diagonals, std::move(rotation)};
+}
+
+Diagonals causal_diagonals(const SequenceRows& rows, int64_t window) {
+  at_least("window", window, 0);
+  return distances(0, farthest_of(frame_of(rows), window));
+}
+
+Diagonals bidirectional_diagonals(const SequenceRows& rows) {
+  const Frame frame = frame_of(rows);
+  if (rows.queries == 0 || rows.keys == 0) return {};
+  return distances(frame.distance(0, rows.keys - 1), frame.distance(rows.queries - 1, 0));
+}
+
+Diagonals packed_diagonals(std::span<const int64_t> lengths, int64_t window) {
+  at_least("window", window, 0);
+  int64_t farthest = -1;
+  for (const int64_t length : lengths) {
+    at_least("lengths", length, 0);
+    farthest = std::max(farthest, farthest_of({.queries = length, .keys = length}, window));
+  }
+  return distances(0, farthest);
 }
 
 }  // namespace sextant

@@ -62,6 +62,13 @@ SEXTANT_API OwnedPlan bidirectional(const SequenceRows& rows,
 SEXTANT_API OwnedPlan packed(std::span<const int64_t> lengths,
                              std::optional<Rotation> rotation = {}, int64_t window = 0);
 
+// The diagonals of these layouts, computed without the plans. Errors are the same.
+
+// window: as in windowed(); 0: causal().
+SEXTANT_API Diagonals causal_diagonals(const SequenceRows& rows, int64_t window = 0);
+SEXTANT_API Diagonals bidirectional_diagonals(const SequenceRows& rows);
+SEXTANT_API Diagonals packed_diagonals(std::span<const int64_t> lengths, int64_t window = 0);
+
 // f(head, distance) for each head and diagonal, [heads, diagonals]: a bias or weight by distance.
 template <class F>
 std::vector<float> by_distance(const Diagonals& diagonals, int64_t heads, F&& f) {

@@ -12,6 +12,8 @@
 namespace sextant {
 namespace {
 
+constexpr int kMostThreads = 4096;  // more than any machine runs at a time
+
 using Task = std::function<void(int64_t index, int worker)>;
 
 class SerialExecutor final : public Executor {
@@ -103,8 +105,9 @@ const Executor& serial_executor() {
 }
 
 std::unique_ptr<Executor> make_thread_pool(int threads) {
-  if (threads < 1)
-    fail("thread pool: threads: expected at least 1, but got " + std::to_string(threads));
+  if (threads < 1 || threads > kMostThreads)
+    fail("thread pool: threads: expected 1 to " + std::to_string(kMostThreads) + ", but got " +
+         std::to_string(threads));
   return std::make_unique<ThreadPool>(threads);
 }
 

@@ -23,8 +23,8 @@ class SEXTANT_API Executor {
 // Runs all tasks in the calling thread.
 SEXTANT_API const Executor& serial_executor();
 
-// A pool with its own threads, which live as long as the pool. threads >= 1; throws Error
-// otherwise.
+// A pool with its own threads, which live as long as the pool. Throws Error unless `threads` is 1
+// to 4096.
 SEXTANT_API std::unique_ptr<Executor> make_thread_pool(int threads);
 
 }  // namespace sextant

@@ -42,6 +42,9 @@ struct Shape {
   int64_t batch = 1, heads = 1, rows = 1, columns = 1;
 };
 
+// No memory has so many elements, and strides of such a view do not overflow.
+inline constexpr int64_t kLargestView = int64_t{1} << 60;
+
 // A view of elements that lie one after the other, the columns of a row first. The caller vouches
 // for the size of the memory.
 template <class T>
@@ -57,16 +60,20 @@ View<T> contiguous(T* data, const Shape& s) {
           1};
 }
 
-// The same for a vector, array or span. Throws Error unless it has as many elements as the view.
+// The same for a vector, array or span. Throws Error unless it has as many elements as the view,
+// and for sizes whose product is above kLargestView; a size of 0 counts as 1 there.
 template <class Elements>
 requires requires(Elements& elements) { std::data(elements), std::size(elements); }
 auto contiguous(Elements& elements, const Shape& s) {
   const int64_t sizes[] = {s.batch, s.heads, s.rows, s.columns};
-  int64_t count = 1;
+  int64_t count = 1, bound = 1;
   std::string product;
   for (const int64_t size : sizes) {
     product += (product.empty() ? "" : " x ") + std::to_string(size);
     if (size < 0) fail("view: shape: expected sizes of at least 0, but got " + product);
+    if (size > kLargestView / bound)
+      fail("view: shape: expected at most 2^60 elements, but got " + product);
+    bound *= size > 0 ? size : 1;
     count *= size;
   }
   if (std::ssize(elements) != count)

@@ -14,7 +14,7 @@ AnyView<const float> rows_of(const sextant_array& array, const char* name) {
   if (array.batch != 1)
     fail(std::string("cache: ") + name + ".batch: expected 1, but got " +
          std::to_string(array.batch));
-  return c::view_of(array, name);
+  return c::operand_of(array, name);
 }
 
 std::vector<CachedBatch::Entry> entries_of(const sextant_decoding& d) {
@@ -111,8 +111,9 @@ sextant_status sextant_decode(const sextant_cache* cache, const sextant_decoding
                               const sextant_pool* pool) {
   return guarded([&] {
     const sextant_decoding& d = need(decoding, "decoding");
+    const AnyView<float> q = c::operand_of(d.q, "q");
     const CachedBatch batch(need(cache, "cache").cache, entries_of(d), d.q.rows);
-    Score<float> score = {{.q = c::view_of(d.q, "q"), .scale = c::scale_of(d.scale, d.q.columns)}};
+    Score<float> score = {{.q = q, .scale = c::scale_of(d.scale, d.q.columns)}};
     batch.place(score);
     c::set_bias_and_sink(d.bias, d.sink, score);
     c::attend_into(score, out, lse, pool);

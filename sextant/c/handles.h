@@ -41,13 +41,23 @@ void give(T** to, const char* name, Content&& content) {
 const Executor& executor_of(const sextant_pool* pool);
 // Throws Error if the dtype is none of the enumeration.
 DType dtype_of(sextant_dtype dtype, const char* name);
-// Throws Error if a size is negative, or as dtype_of().
+// Throws Error if a size is negative, if the sizes have a product above kLargestView (a size of 0
+// counts as 1), or as dtype_of().
 AnyView<float> view_of(const sextant_array& array, const char* name);
+// The same for an array that the call needs: throws Error, too, if it is absent or has elements and
+// no data.
+AnyView<float> operand_of(const sextant_array& array, const char* name);
+// The same for an array that is written: throws Error, too, if elements share memory by a stride of
+// 0.
+AnyView<float> output_of(const sextant_array& array, const char* name);
 // Throws Error unless the elements are float32.
-View<float> float_view_of(const sextant_array& array, const char* name);
+View<float> as_float(const AnyView<float>& view, const char* name);
+// The scale, for 0 that of D columns. Throws Error if that is infinite.
 double scale_of(double scale, int64_t columns);
 // Sets bias, its rows and the sink of a score whose q and diagonals are set.
 void set_bias_and_sink(const sextant_bias& bias, const float* sink, Score<float>& score);
+// Checks q, k, v and out against each other, before memory is spent on a plan for them.
+void check_shapes(const Operands<float>& operands, const Plan& plan, const AnyView<float>& out);
 // Attends, with memory for the log-sum-exp if the caller wants none.
 void attend_into(const Score<float>& score, const sextant_array* out, const sextant_array* lse,
                  const sextant_pool* pool);

@@ -110,9 +110,10 @@ sextant_status sextant_rope_tables(const sextant_rope* rope, int64_t first_posit
 sextant_status sextant_rope_rotate(const sextant_rope* rope, const sextant_array* x,
                                    const int64_t* positions, const sextant_pool* pool) {
   return guarded([&] {
-    const SideRotation side = {.rotation = &need(rope, "rope").rotation,
+    const Rotation& rotation = need(rope, "rope").rotation;
+    const HostView<float> views[] = {HostView(c::as_float(c::output_of(need(x, "x"), "x"), "x"))};
+    const SideRotation side = {.rotation = &rotation,
                                .rotary_positions = &need(positions, "positions")};
-    const HostView<float> views[] = {HostView(c::float_view_of(need(x, "x"), "x"))};
     rotate_rows(views, side, c::executor_of(pool));
   });
 }

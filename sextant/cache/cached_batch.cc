@@ -39,7 +39,11 @@ void CachedBatch::set(const KvCache& cache, RowsOf rows_of) {
   k_ = cache.key_pages();
   v_ = cache.value_pages();
   rows_ = 0;
-  for (const Entry& entry : entries_) rows_ = std::max(rows_, rows_of(entry.sequence));
+  for (const Entry& entry : entries_) {
+    const int64_t rows = rows_of(entry.sequence);
+    expect_between("queries", queries_, 0, rows);  // before memory is spent on them
+    rows_ = std::max(rows_, rows);
+  }
   pages_per_sequence_ = (rows_ + page_rows_ - 1) / page_rows_;
   plan_.frames.clear();
   key_positions_.clear();

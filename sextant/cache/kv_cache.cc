@@ -44,7 +44,8 @@ void check_rows(const std::string& name, const AnyView<T>& x, int64_t heads, int
   expect_equal(name + ".heads", x.heads, heads);
   expect_equal(name + ".rows", x.rows, rows);
   expect_equal(name + ".columns", x.columns, columns);
-  if (heads * rows * columns > 0 && !x.data) fail("kv cache: " + name + ": expected data");
+  if (heads * rows * columns > 0 && !x.data)
+    fail("kv cache: " + name + ": expected data, but got a null pointer");
 }
 
 bool same_pairs(const Rotation& a, const Rotation& b) {

@@ -2,11 +2,17 @@
 // means. GGUF files and pairs of files are compared here; a model of transformers is run by
 // python/sextant/doctor.
 #include <fmt/format.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sextant/base/error.h"
@@ -30,13 +36,29 @@ struct DoctorRequest {
   std::string page;
 };
 
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// By the first bytes. A file whose name ends in .gguf is one, too, so that the reader says why it
+// cannot be read.
+bool is_gguf_file(const fs::path& path) {
+  std::error_code ignored;
+  if (lower_case(path.extension().string()) == ".gguf") return true;
+  if (!fs::is_regular_file(path, ignored)) return false;
+  char magic[4] = {};
+  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
+  return std::string_view(magic, sizeof magic) == "GGUF";
+}
+
 // Whether the path is a GGUF file, or a folder with one and no config.json.
 bool is_gguf_path(const std::string& path) {
-  if (path.ends_with(".gguf")) return true;
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored) || fs::exists(fs::path(path) / "config.json")) return false;
+  if (!fs::is_directory(path, ignored)) return is_gguf_file(path);
+  if (fs::exists(fs::path(path) / "config.json", ignored)) return false;
   try {
-    return config_path(path).ends_with(".gguf");
+    return is_gguf_file(config_path(path));
   } catch (const Error&) {
     return false;
   }
@@ -49,9 +71,37 @@ bool is_gguf_path(const std::string& path) {
   if (request.weights) words.emplace_back("--weights");
   if (request.trust) words.emplace_back("--trust-remote-code");
   if (!request.page.empty()) words.insert(words.end(), {"--html", request.page});
+  lab::check_python("sextant.doctor", "torch and transformers");
   fmt::print(stderr, "sextant doctor: a model of transformers is run by {} -m sextant.doctor\n",
              lab::python_name());
-  lab::become_python("sextant.doctor", "doctor/__main__.py", words, "torch and transformers");
+  lab::become_python("sextant.doctor", words, "torch and transformers");
+}
+
+// Files have no code and no weights that doctor loads.
+void refuse_options_of_models(const DoctorRequest& request) {
+  const std::string got = request.subjects.size() == 2 ? "two files" : "a GGUF file";
+  const auto refuse = [&](const char* option) {
+    fail("doctor: " + std::string(option) + ": expected one model of transformers, but got " + got);
+  };
+  if (request.weights) refuse("--weights");
+  if (request.trust) refuse("--trust-remote-code");
+}
+
+// Throws Error, before anything is examined, if the page cannot be written.
+void check_page(const std::string& page) {
+  const fs::path path = page, parent = path.parent_path();
+  const fs::path folder = parent.empty() ? "." : parent;
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    fail("doctor: --html: " + page + ": expected a file in a folder that exists, but there is no " +
+         "folder " + folder.string());
+  }
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+    fail("doctor: --html: " + page + ": expected a file, but this is a folder or a device");
+  }
+  if (::access(folder.c_str(), W_OK) != 0) {
+    fail("doctor: --html: " + page + ": cannot write to its folder: " + std::strerror(errno));
+  }
 }
 
 DoctorReport examine_files(const std::vector<std::string>& subjects) {
@@ -71,7 +121,9 @@ DoctorReport examine_files(const std::vector<std::string>& subjects) {
 void run_doctor(const DoctorRequest& request) {
   int status = kUnjudged;
   try {
+    if (!request.page.empty()) check_page(request.page);
     if (request.subjects.size() == 1 && !is_gguf_path(request.subjects[0])) run_python(request);
+    refuse_options_of_models(request);
     const DoctorReport report = examine_files(request.subjects);
     if (!request.page.empty()) chart::write_report(page_of(report), request.page);
     if (request.json) {

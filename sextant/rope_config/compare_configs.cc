@@ -44,7 +44,7 @@ class LayerPair {
  private:
   void find(const std::string& field, const std::string& expected, const std::string& got,
             const std::string& cause = "") {
-    findings.push_back({{}, field, expected, got, cause, false});
+    findings.push_back({{}, "", field, expected, got, cause, false});
   }
 
   void compare() {
@@ -154,16 +154,27 @@ class LayerPair {
     return same;
   }
 
+  static const DynamicStretch* dynamic_of(const RopeConfig& setting) {
+    return std::get_if<DynamicStretch>(&setting.scaling.stretch);
+  }
+
+  // Two dynamic factors can differ by less than rounding just beyond the original length.
   std::set<int64_t> lengths() const {
     std::set<int64_t> all = {1};
-    for (const RopeConfig* setting : {&own_, &other_}) {
-      const auto* dynamic = std::get_if<DynamicStretch>(&setting->scaling.stretch);
-      if (dynamic) all.insert({dynamic->original_length, dynamic->original_length + 1});
+    for (const DynamicStretch* dynamic : {dynamic_of(own_), dynamic_of(other_)}) {
+      if (!dynamic) continue;
+      const int64_t length = dynamic->original_length;
+      const double stretched = dynamic->factor * static_cast<double>(length);
+      all.insert({length, length + 1, std::min(2 * length, kLongestSequence)});
+      if (stretched > 1 && stretched < static_cast<double>(kLongestSequence)) {
+        all.insert(static_cast<int64_t>(stretched));
+      }
     }
     return all;
   }
 
   void compare_frequencies() {
+    const size_t before = findings.size();
     for (const int64_t length : lengths()) {
       const Spectrum a = spectrum_of(own_, length), b = spectrum_of(other_, length);
       size_t worst = 0;
@@ -184,7 +195,7 @@ class LayerPair {
       if (!near(a.gain, b.gain)) {
         find("attention factor", shown(a.gain) + at, shown(b.gain), cause_of_gain(b.gain));
       }
-      if (!findings.empty()) return;
+      if (findings.size() > before) return;
     }
   }
 
@@ -200,7 +211,10 @@ class LayerPair {
       }
       return cause;
     }
-    const double a = explain(own_, 0).factor, b = explain(other_, 0).factor;
+    const auto *stretch = dynamic_of(own_), *other_stretch = dynamic_of(other_);
+    const bool dynamic = stretch && other_stretch && stretch->growth != Growth::kStep;
+    const double a = dynamic ? stretch->factor : explain(own_, 0).factor;
+    const double b = dynamic ? other_stretch->factor : explain(other_, 0).factor;
     if (!near(a, b)) return own + " has the factor " + shown(a) + " and " + shown(b);
     if (trained_length(own_) != trained_length(other_)) {
       return own + " counts from an original length of " + std::to_string(trained_length(own_)) +
@@ -239,14 +253,17 @@ std::set<int64_t> numbers_of(const ReadRopeConfig& read) {
   return numbers;
 }
 
-// Adds a layer's findings; equal ones are joined.
-void add(ConfigComparison& to, const LayerPair& pair, std::optional<int64_t> layer) {
+// The findings of layers by number, or of a kind of layers. Equal ones of numbered layers are
+// joined.
+void add(ConfigComparison& to, const LayerPair& pair, std::optional<int64_t> layer,
+         const std::string& kind = "") {
   for (const ConfigFinding& found : pair.findings) {
     const auto same = std::ranges::find_if(to.findings, [&](const ConfigFinding& x) {
       return x.field == found.field && x.expected == found.expected && x.got == found.got &&
-             x.cause == found.cause;
+             x.cause == found.cause && x.kind == kind;
     });
     ConfigFinding& joined = same == to.findings.end() ? to.findings.emplace_back(found) : *same;
+    joined.kind = kind;
     if (layer) joined.layers.push_back(*layer);
   }
   for (const std::string& note : pair.notes) {
@@ -254,18 +271,46 @@ void add(ConfigComparison& to, const LayerPair& pair, std::optional<int64_t> lay
   }
 }
 
-// Groups whose layers are not numbered, by the name of their kind.
+const RopeConfig* of_kind(const ReadRopeConfig& read, const std::string& kind) {
+  const auto found = std::ranges::find_if(
+      read.settings, [&](const RopeConfig& group) { return group.layers == kind; });
+  return found == read.settings.end() ? nullptr : &*found;
+}
+
+// Groups of layers by the name of their kind. A kind that only one side has is not judged.
 void compare_kinds(const ReadRopeConfig& a, const ReadRopeConfig& b, ConfigComparison& to) {
   for (const RopeConfig& own : a.settings) {
-    const auto other = std::ranges::find_if(
-        b.settings, [&](const RopeConfig& x) { return x.layers == own.layers; });
-    if (other != b.settings.end()) {
-      add(to, LayerPair(a, b, own, *other), {});
-    } else {
-      to.unjudged.push_back("layers " + own.layers +
-                            ": one of the files does not say which layers these are");
+    if (const RopeConfig* other = of_kind(b, own.layers)) {
+      add(to, LayerPair(a, b, own, *other), {}, own.layers);
     }
   }
+  const auto miss = [&](const ReadRopeConfig& has, const ReadRopeConfig& lacks,
+                        const std::string& which) {
+    for (const RopeConfig& group : has.settings) {
+      if (of_kind(lacks, group.layers)) continue;
+      to.unjudged.push_back(
+          (group.layers.empty() ? "layers" : "layers " + group.layers) + ": only the " + which +
+          " configuration has layers of this kind, and one of the two does not number its layers");
+    }
+  };
+  miss(a, b, "first");
+  miss(b, a, "second");
+}
+
+// Whether every layer has its configuration by at().
+bool covers_layers(const ReadRopeConfig& read) {
+  return read.settings.size() == 1 || std::ranges::none_of(read.settings, [](const RopeConfig& x) {
+           return x.layer_numbers.empty();
+         });
+}
+
+// Layers that one side has and the other lacks: in hybrid models, those that attend.
+void add_missing(const std::vector<int64_t>& layers, const std::string& has,
+                 const std::string& lacks, ConfigComparison& to) {
+  if (layers.empty()) return;
+  to.findings.push_back({layers, "", "layers", "the same layers of attention in both",
+                         "the " + has + " has these layers and the " + lacks + " lacks them", "",
+                         false});
 }
 
 }  // namespace
@@ -275,23 +320,29 @@ ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& 
   std::set<int64_t> numbers = numbers_of(a);
   const std::set<int64_t> others = numbers_of(b);
   numbers.insert(others.begin(), others.end());
-  if (numbers.empty() || !at(a, *numbers.begin()) || !at(b, *numbers.begin())) {
+  if (a.settings.empty() || b.settings.empty()) {
+    result.unjudged.emplace_back("one of the configurations has no layers of attention");
+    return result;
+  }
+  if (!covers_layers(a) || !covers_layers(b)) {
     compare_kinds(a, b, result);
     return result;
   }
-  std::vector<int64_t> missing;
+  if (numbers.empty()) {  // one group on each side, of all layers
+    add(result, LayerPair(a, b, a.settings.front(), b.settings.front()), {});
+    return result;
+  }
+  std::vector<int64_t> missing_in_a, missing_in_b;
   for (const int64_t layer : numbers) {
     const RopeConfig *own = at(a, layer), *other = at(b, layer);
     if (own && other) {
       add(result, LayerPair(a, b, *own, *other), layer);
     } else {
-      missing.push_back(layer);
+      (own ? missing_in_b : missing_in_a).push_back(layer);
     }
   }
-  if (!missing.empty()) {
-    result.findings.push_back({missing, "layers", "the same layers in both",
-                               "layers that only one of them has", "", false});
-  }
+  add_missing(missing_in_b, "first", "second", result);
+  add_missing(missing_in_a, "second", "first", result);
   return result;
 }
 
@@ -301,8 +352,9 @@ ConfigComparison check_config(const ReadRopeConfig& read) {
     const std::vector<std::string> doubts = doubts_of(group);
     for (const std::string& warning : group.scaling.warnings) {
       if (std::ranges::find(doubts, warning) != doubts.end()) {
-        result.findings.push_back(
-            {group.layer_numbers, "configuration", "an effect of each value", warning, "", true});
+        result.findings.push_back({group.layer_numbers,
+                                   group.layer_numbers.empty() ? group.layers : "", "configuration",
+                                   "an effect of each value", warning, "", true});
       } else if (std::ranges::find(result.notes, warning) == result.notes.end()) {
         result.notes.push_back(warning);
       }

@@ -12,7 +12,8 @@ namespace sextant {
 
 // One difference, for all layers that have it.
 struct ConfigFinding {
-  std::vector<int64_t> layers;  // numbers from 0; empty: all
+  std::vector<int64_t> layers;  // numbers from 0; empty: all, or all of `kind`
+  std::string kind;             // RopeConfig::layers, if layers were compared by kind; or empty
   // "rotates", "rotated channels", "pairing", "frequencies", "attention factor", "softmax scale",
   // "window", "chunk", "query law", "layers" or "configuration".
   std::string field;
@@ -27,8 +28,10 @@ struct ConfigComparison {
   std::vector<std::string> unjudged;  // reasons why layers could not be compared
 };
 
-// Compares each layer of `b` with the same layer of `a`. Numbers that differ by rounding to float32
-// are equal.
+// Compares each layer of `b` with the same layer of `a`, or, if one of them does not number its
+// layers, each kind of layers with the kind of that name. Numbers that differ by rounding to
+// float32 are equal. Stretches that depend on the length are compared at the original length L and
+// beyond it: at L + 1, 2 L and factor x L.
 ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& b);
 
 // The keys of a GGUF file that llama.cpp does not read for its architecture or reads with another

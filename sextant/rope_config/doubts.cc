@@ -7,18 +7,21 @@
 namespace sextant {
 namespace {
 
-// Parts of the sentences; tests/rope_config/doubts_test.cc has a configuration for each.
-constexpr std::array<std::string_view, 6> kParts = {
-    " is in the file, but ", " are both in the file", "the stretch reaches only",
-    "has no effect",         "not read, as ",         "; rope_scaling is taken"};
+// Phrases of the sentences; tests/rope_config/doubts_test.cc has a configuration for each.
+constexpr std::array<std::string_view, 7> kPhrases = {
+    " is in the file, but ",  " in the file, but llama.cpp",
+    " are both in the file",  "the stretch reaches only",
+    "has no effect",          "not read, as ",
+    "; rope_scaling is taken"};
 
 }  // namespace
 
 std::vector<std::string> doubts_of(const RopeConfig& setting) {
   std::vector<std::string> found;
   for (const std::string& warning : setting.scaling.warnings) {
-    const bool doubtful = std::ranges::any_of(
-        kParts, [&](std::string_view part) { return warning.find(part) != std::string::npos; });
+    const bool doubtful = std::ranges::any_of(kPhrases, [&](std::string_view phrase) {
+      return warning.find(phrase) != std::string::npos;
+    });
     if (doubtful) found.push_back(warning);
   }
   return found;

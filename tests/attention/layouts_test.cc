@@ -92,6 +92,33 @@ TEST(Layouts, DiagonalsAreTheDistancesSeen) {
   }
 }
 
+TEST(Layouts, DiagonalsNeedNoPlan) {
+  const auto expect_same = [](const Diagonals& got, const OwnedPlan& layout) {
+    std::vector<std::vector<int64_t>> seen;
+    const std::set<int64_t> distances = distances_seen(layout, seen);
+    EXPECT_EQ(got.count, layout.diagonals().count);
+    EXPECT_EQ(got.count == 0, distances.empty());
+    if (distances.empty()) return;
+    EXPECT_EQ(got.farthest, layout.diagonals().farthest);
+    EXPECT_EQ(got.farthest, *distances.rbegin());
+  };
+  for (int64_t queries = 0; queries < 5; ++queries)
+    for (int64_t keys = 0; keys < 5; ++keys)
+      for (int64_t first = -6; first < 12; ++first) {
+        const SequenceRows rows = {
+            .queries = queries, .keys = keys, .first_key = 2, .first_query = first};
+        expect_same(causal_diagonals(rows), causal(rows));
+        expect_same(bidirectional_diagonals(rows), bidirectional(rows));
+        for (int64_t window = 1; window < 7; ++window)
+          expect_same(causal_diagonals(rows, window), windowed(rows, window));
+      }
+  const std::vector<int64_t> lengths = {2, 0, 5, 1};
+  for (int64_t window = 0; window < 7; ++window)
+    expect_same(packed_diagonals(lengths, window), packed(lengths, {}, window));
+  constexpr int64_t kMany = int64_t{1} << 40;  // the plan would need 16 TiB
+  EXPECT_EQ(causal_diagonals({.queries = kMany, .keys = kMany}).count, kMany);
+}
+
 TEST(Layouts, ALayoutWithoutRowsHasNoDiagonals) {
   EXPECT_EQ(causal({.queries = 0, .keys = 4}).diagonals().count, 0);
   EXPECT_EQ(bidirectional({.queries = 0, .keys = 4}).diagonals().count, 0);
@@ -164,6 +191,8 @@ TEST(Layouts, ErrorsNameTheField) {
   EXPECT_THAT([] { bidirectional({.queries = 0, .keys = -2}); }, refused("keys", "got -2"));
   EXPECT_THAT([] { windowed({.queries = 1, .keys = 2}, 0); }, refused("window", "got 0"));
   EXPECT_THAT([&] { packed(negative); }, refused("lengths", "got -1"));
+  EXPECT_THAT([&] { packed_diagonals(negative); }, refused("lengths", "got -1"));
+  EXPECT_THAT([] { causal_diagonals({}, -1); }, refused("window", "got -1"));
   EXPECT_THAT(
       [] {
         OwnedPlan({{.queries = 2, .keys = 2}}, {{0, 1}}, {});

@@ -1,10 +1,12 @@
 #include "sextant/base/executor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,6 +14,9 @@
 
 namespace sextant {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST(ThreadPool, RunsEveryTaskOnce) {
   for (const int threads : {1, 2, 5}) {
@@ -51,7 +56,12 @@ TEST(ThreadPool, ServesSeveralCallersInTurn) {
   EXPECT_EQ(runs, 200);
 }
 
-TEST(ThreadPool, WantsAThread) { EXPECT_THROW(make_thread_pool(0), Error); }
+TEST(ThreadPool, RefusesNoThreadAndTooMany) {
+  for (const int threads : {-1, 0, 1000000})
+    EXPECT_THAT([&] { make_thread_pool(threads); },
+                ThrowsMessage<Error>(
+                    HasSubstr("threads: expected 1 to 4096, but got " + std::to_string(threads))));
+}
 
 }  // namespace
 }  // namespace sextant

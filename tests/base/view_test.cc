@@ -47,6 +47,17 @@ TEST(Contiguous, RefusesAnotherSize) {
               ThrowsMessage<Error>(HasSubstr("expected sizes of at least 0")));
 }
 
+TEST(Contiguous, RefusesAProductThatOverflows) {
+  const std::vector<float> none;
+  constexpr int64_t kLarge = int64_t{1} << 32;
+  const auto refused = ThrowsMessage<Error>(
+      HasSubstr("expected at most 2^60 elements, but got 1 x 1 x 4294967296 x 4294967296"));
+  EXPECT_THAT([&] { contiguous(none, {.rows = kLarge, .columns = kLarge}); }, refused);
+  EXPECT_THAT([&] { contiguous(none, {.batch = 0, .heads = kLarge, .rows = kLarge}); },
+              ThrowsMessage<Error>(HasSubstr("0 x 4294967296 x 4294967296")));
+  EXPECT_EQ(contiguous(none, {.rows = kLarge, .columns = 0}).rows, kLarge);
+}
+
 TEST(View, ConvertsToAViewOfConstants) {
   std::vector<float> x(6);
   const View<float> view = contiguous(x, {.rows = 2, .columns = 3});

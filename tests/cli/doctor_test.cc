@@ -69,6 +69,48 @@ TEST_F(Doctor, AFileThatCannotBeReadHasStatus2) {
   EXPECT_THAT(missing.err, HasSubstr("no.gguf"));
 }
 
+TEST_F(Doctor, AGgufFileIsKnownByItsFirstBytes) {
+  const std::string config = file("config.json", llama(10000));
+  const std::string bytes = write_rope_config(read_rope_config(config, {}), "gguf");
+  for (const char* name : {"blob", "model.GGUF"}) {
+    const Ended ended = run({"doctor", file(name, bytes)});
+    EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("verdict: sound"));
+  }
+  const Ended wrong = run({"doctor", file("wrong.gguf", "{")});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("wrong.gguf"));
+}
+
+TEST_F(Doctor, FilesTakeNoOptionsOfModels) {
+  const std::string config = file("config.json", llama(10000));
+  const std::string gguf =
+      file("model.gguf", write_rope_config(read_rope_config(config, {}), "gguf"));
+  for (const char* option : {"--weights", "--trust-remote-code"}) {
+    const Ended one = run({"doctor", gguf, option}), pair = run({"doctor", config, gguf, option});
+    EXPECT_EQ(one.status, 2);
+    EXPECT_THAT(one.err, HasSubstr(std::string(option) + ": expected one model of transformers, "
+                                                         "but got a GGUF file"));
+    EXPECT_EQ(pair.status, 2);
+    EXPECT_THAT(pair.err, HasSubstr("but got two files"));
+  }
+}
+
+TEST_F(Doctor, APageNeedsItsFolder) {
+  const std::string config = file("config.json", llama(10000));
+  const std::string folder = (folder_.path() / "none").string(), page = folder + "/x.html";
+  const Ended ended = run({"doctor", config, config, "--html", page});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr(page + ": expected a file in a folder that exists"));
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  const Ended of_model = run({"doctor", folder_.path().string(), "--html", page},
+                             [] { ::setenv("SEXTANT_PYTHON", "/bin/echo", 1); });
+  EXPECT_EQ(of_model.status, 2);
+  const Ended on_folder = run({"doctor", config, config, "--html", folder_.path().string()});
+  EXPECT_EQ(on_folder.status, 2);
+  EXPECT_THAT(on_folder.err, HasSubstr("expected a file, but this is a folder"));
+}
+
 TEST_F(Doctor, AModelOfTransformersIsHandedToPython) {
   file("config.json", llama(10000));
   const Ended ended = run({"doctor", folder_.path().string(), "--json", "--weights"},
@@ -80,7 +122,13 @@ TEST_F(Doctor, AModelOfTransformersIsHandedToPython) {
   const Ended none =
       run({"doctor", folder_.path().string()}, [] { ::setenv("SEXTANT_PYTHON", "/no/python", 1); });
   EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("cannot run /no/python"));
   EXPECT_THAT(none.err, HasSubstr("SEXTANT_PYTHON"));
+  const Ended lacking =
+      run({"doctor", folder_.path().string()}, [] { ::setenv("SEXTANT_PYTHON", "/bin/false", 1); });
+  EXPECT_EQ(lacking.status, 2);
+  EXPECT_THAT(lacking.err, HasSubstr("/bin/false has no package sextant"));
+  EXPECT_THAT(lacking.err, HasSubstr("SEXTANT_PYTHON"));
 }
 
 }  // namespace

@@ -280,6 +280,103 @@ static void test_overflow(void) {
   sextant_cache_destroy(cache);
 }
 
+/* Arrays without data, in each function that takes arrays. */
+static void test_absent_data(void) {
+  const sextant_cache_shape shape = {kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
+  const int64_t positions[kRows] = {0};
+  const sextant_array none = {0}, result = array(out, kHeads, kRows, kColumns);
+  sextant_array x = array(NULL, kHeads, kRows, kColumns);
+  sextant_attention a = {0}, bare = {0};
+  sextant_decoding d = {0};
+  sextant_rope* rope = NULL;
+  sextant_cache* cache = NULL;
+  int64_t sequence = 0, farthest = 0, count = 0;
+  expect(sextant_rope_create(kColumns, 10000, SEXTANT_HALF_SPLIT, 0, &rope) == SEXTANT_OK, "rope");
+  expect_error(sextant_rope_rotate(rope, &x, positions, NULL), "x: expected data, but got NULL");
+  expect_error(sextant_rope_rotate(rope, &none, positions, NULL), "x: expected an array, but got");
+  x = array(NULL, kHeads, 0, kColumns); /* strides of heads and batch entries are 0 */
+  expect(sextant_rope_rotate(rope, &x, positions, NULL) == SEXTANT_OK, "no rows need no data");
+  x = array(NULL, kHeads, kRows, kColumns);
+
+  a.q = a.k = a.v = array(q, kHeads, kRows, kColumns);
+  expect_error(sextant_attend(&bare, &result, NULL, NULL),
+               "q: expected an array, but got an absent");
+  bare.q = bare.k = bare.v = x;
+  expect_error(sextant_attend(&bare, &result, NULL, NULL), "q: expected data");
+  bare.q = a.q;
+  expect_error(sextant_attend(&bare, &result, NULL, NULL), "k: expected data");
+  bare.k = a.k;
+  expect_error(sextant_attend(&bare, &result, NULL, NULL), "v: expected data");
+  expect_error(sextant_attend(&a, &x, NULL, NULL), "out: expected data");
+  expect_error(sextant_attend(&a, &none, NULL, NULL), "out: expected an array");
+  x = array(NULL, kHeads, kRows, 1);
+  expect_error(sextant_attend(&a, &result, &x, NULL), "lse: expected data");
+  a.bias.table = x;
+  expect_error(sextant_attend(&a, &result, NULL, NULL),
+               "bias.table: expected data, or all sizes 0 (no bias), but got NULL");
+  bare.q = bare.k = array(NULL, kHeads, kRows, kColumns);
+  expect(sextant_attention_diagonals(&bare, &farthest, &count) == SEXTANT_OK && count == kRows,
+         "diagonals need no data");
+
+  expect(sextant_cache_create(&shape, &cache) == SEXTANT_OK, "cache");
+  expect(sextant_cache_add(cache, 0, &sequence) == SEXTANT_OK, "sequence");
+  x = array(k, kKeyHeads, 1, kColumns);
+  expect(sextant_cache_append(cache, sequence, &x, &x) == SEXTANT_OK, "append");
+  x.data = NULL;
+  a.k = array(k, kKeyHeads, 1, kColumns);
+  expect_error(sextant_cache_append(cache, sequence, &x, &a.k), "k: expected data");
+  expect_error(sextant_cache_append(cache, sequence, &a.k, &x), "v: expected data");
+  d.sequences = &sequence;
+  d.q = x;
+  expect(sextant_decoding_diagonals(cache, &d, &farthest, &count) == SEXTANT_OK && count == 1,
+         "diagonals of decoding need no data");
+  expect_error(sextant_decode(cache, &d, &result, NULL, NULL), "q: expected data");
+  d.q.data = q;
+  expect_error(sextant_decode(cache, &d, &x, NULL, NULL), "out: expected data");
+  x = array(NULL, kKeyHeads, 1, 1);
+  expect_error(sextant_decode(cache, &d, &a.k, &x, NULL), "lse: expected data");
+  d.bias.table = x;
+  expect_error(sextant_decode(cache, &d, &a.k, NULL, NULL), "bias.table: expected data");
+  sextant_cache_destroy(cache);
+  sextant_rope_destroy(rope);
+}
+
+/* Shapes and layouts are refused before memory is spent on them: these would need terabytes. */
+static void test_sizes(void) {
+  const int64_t large = (int64_t)1 << 40, lengths[2] = {large, 3};
+  const sextant_array result = array(out, kHeads, kRows, kColumns);
+  sextant_array wrong = result;
+  sextant_attention a = {0};
+  sextant_pool* pool = NULL;
+  int64_t farthest = 0, count = 0;
+  a.q = array(q, kHeads, kRows, kColumns);
+  a.k = a.v = array(k, kKeyHeads, kRows, kColumns);
+  a.sequences = 2;
+  expect_error(sextant_attend(&a, &result, NULL, NULL), "lengths: expected 2 lengths");
+  a.lengths = lengths;
+  expect_error(sextant_attend(&a, &result, NULL, NULL), "lengths: expected a sum of 19 queries");
+  a.lengths = NULL;
+  a.sequences = 0;
+  a.window = -1;
+  expect_error(sextant_attend(&a, &result, NULL, NULL), "window: expected at least 0, but got -1");
+  a.window = 0;
+  wrong.row_stride = 0;
+  expect_error(sextant_attend(&a, &wrong, NULL, NULL), "out.row_stride: expected a stride other");
+  a.k.rows = a.v.rows = 3;
+  expect_error(sextant_attend(&a, &result, NULL, NULL), "q.rows: expected at most the 3 rows of k");
+  a.q.rows = a.k.rows = a.v.rows = large;
+  a.q.row_stride = a.k.row_stride = a.v.row_stride = 0;
+  expect_error(sextant_attend(&a, &result, NULL, NULL), "out.rows: expected 1099511627776");
+  expect(sextant_attention_diagonals(&a, &farthest, &count) == SEXTANT_OK, "diagonals");
+  expect(farthest == large - 1 && count == large, "distances of a layout that has no plan");
+  a.sees = SEXTANT_ALL_KEYS;
+  expect(sextant_attention_diagonals(&a, &farthest, &count) == SEXTANT_OK, "diagonals");
+  expect(farthest == large - 1 && count == 2 * large - 1, "distances without a causal mask");
+  a.q = sextant_contiguous(q, SEXTANT_FLOAT32, 1, large, large, 1);
+  expect_error(sextant_attend(&a, &result, NULL, NULL), "q: expected at most 2^60 elements");
+  expect_error(sextant_pool_create(1000000, &pool), "threads: expected 1 to 4096, but got 1000000");
+}
+
 #ifdef WITH_CONFIG
 static void test_json(const char* config) {
   const size_t bytes = strlen(config);
@@ -335,6 +432,8 @@ int main(void) {
   test_decoder(0);
   test_decoder(1);
   test_overflow();
+  test_absent_data();
+  test_sizes();
 #ifdef WITH_CONFIG
   test_config();
 #endif

@@ -44,6 +44,19 @@ json yarn(double factor) {
        {{"rope_type", "yarn"}, {"factor", factor}, {"original_max_position_embeddings", 8192}}}};
 }
 
+json dynamic(double factor) {
+  return {{"rope_scaling", {{"rope_type", "dynamic"}, {"factor", factor}}}};
+}
+
+// A hybrid whose other layers do not attend.
+json hybrid(const std::vector<std::string>& layers) {
+  return changed(llama(), {{"model_type", "qwen3_next"},
+                           {"head_dim", 256},
+                           {"num_key_value_heads", 2},
+                           {"partial_rotary_factor", 0.25},
+                           {"layer_types", layers}});
+}
+
 struct Planted {
   std::string name;
   ReadRopeConfig a, b;
@@ -89,6 +102,19 @@ std::vector<Planted> json_pairs() {
        "attention_factor"},
       {"truncate", read(stretched), yarn_with({{"truncate", false}}), "frequencies", "truncate"},
       {"betas", read(stretched), yarn_with({{"beta_fast", 16.0}}), "frequencies", "beta_fast"},
+      {"dynamic factor", read(changed(plain, dynamic(4))), read(changed(plain, dynamic(8))),
+       "frequencies", "has the factor 4 and 8"},
+      // Just beyond so long an original length, the two factors differ by rounding only.
+      {"dynamic factor of a long model",
+       read(changed(changed(plain, dynamic(2)), {{"max_position_embeddings", 1048576}})),
+       read(changed(changed(plain, dynamic(2.5)), {{"max_position_embeddings", 1048576}})),
+       "frequencies", "has the factor 2 and 2.5"},
+      {"dynamic dropped", read(changed(plain, dynamic(4))), read(plain), "frequencies",
+       "the stretch is"},
+      {"layers that attend",
+       read(hybrid({"linear_attention", "full_attention", "linear_attention", "full_attention"})),
+       read(hybrid({"full_attention", "full_attention", "full_attention", "full_attention"})),
+       "layers", ""},
       {"window", read(gemma(json::object())), read(gemma({{"sliding_window", 1024}})), "window",
        ""},
       {"local base", read(gemma(json::object())),
@@ -196,6 +222,61 @@ TEST(CompareConfigs, NamesTheLayers) {
   EXPECT_EQ(result.findings[0].layers, (std::vector<int64_t>{0, 1, 2, 3, 4}));
   EXPECT_EQ(result.findings[0].expected, "512 keys");
   EXPECT_EQ(result.findings[0].got, "1024 keys");
+}
+
+TEST(CompareConfigs, AWindowHidesNoFrequencies) {
+  const auto mistral = [](int window, double factor) {
+    return read(changed(changed(llama(), dynamic(factor)),
+                        {{"model_type", "mistral"}, {"sliding_window", window}}));
+  };
+  const ConfigComparison result = compare_configs(mistral(4096, 4), mistral(2048, 8));
+  ASSERT_EQ(result.findings.size(), 2);
+  EXPECT_EQ(result.findings[0].field, "window");
+  EXPECT_EQ(result.findings[1].field, "frequencies");
+  EXPECT_THAT(result.findings[1].cause, HasSubstr("has the factor 4 and 8"));
+}
+
+TEST(CompareConfigs, LayersThatOneSideLacksAreNamed) {
+  const ReadRopeConfig some =
+      read(hybrid({"linear_attention", "full_attention", "linear_attention", "full_attention"}));
+  const ReadRopeConfig all =
+      read(hybrid({"full_attention", "full_attention", "full_attention", "full_attention"}));
+  const ConfigComparison result = compare_configs(some, all);
+  ASSERT_EQ(result.findings.size(), 1);
+  EXPECT_EQ(result.findings[0].layers, (std::vector<int64_t>{0, 2}));
+  EXPECT_THAT(result.findings[0].got, HasSubstr("the second has these layers"));
+  EXPECT_THAT(compare_configs(all, some).findings.at(0).got,
+              HasSubstr("the first has these layers"));
+}
+
+TEST(CompareConfigs, KindsAreComparedWhereLayersHaveNoNumbers) {
+  json unnumbered = gemma(json::object());
+  unnumbered.erase("num_hidden_layers");
+  const ReadRopeConfig own = read(unnumbered), other = read(gemma({{"sliding_window", 1024}}));
+  for (const ConfigComparison& result :
+       {compare_configs(own, other), compare_configs(other, own)}) {
+    ASSERT_EQ(result.findings.size(), 1);
+    EXPECT_EQ(result.findings[0].field, "window");
+    EXPECT_EQ(result.findings[0].kind, "sliding_attention");
+    EXPECT_TRUE(result.findings[0].layers.empty());
+    EXPECT_TRUE(result.unjudged.empty());
+  }
+}
+
+TEST(CompareConfigs, AKindThatOneSideLacksIsNotJudged) {
+  json unnumbered = gemma(json::object());
+  unnumbered.erase("num_hidden_layers");
+  const ReadRopeConfig both = read(unnumbered);
+  ReadRopeConfig two = both, three = both;
+  two.settings.push_back(two.settings.front());
+  two.settings.back().layers = "global";
+  three.settings.push_back(three.settings.front());
+  three.settings.back().layers = "chunked";
+  const ConfigComparison result = compare_configs(two, three);
+  EXPECT_TRUE(result.findings.empty());
+  ASSERT_EQ(result.unjudged.size(), 2);
+  EXPECT_THAT(result.unjudged[0], HasSubstr("layers global: only the first"));
+  EXPECT_THAT(result.unjudged[1], HasSubstr("layers chunked: only the second"));
 }
 
 TEST(CompareConfigs, ASoundConversionHasNoFindings) {

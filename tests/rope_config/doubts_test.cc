@@ -29,7 +29,7 @@ std::vector<std::string> doubts(const ReadRopeConfig& read) {
   return all;
 }
 
-ReadRopeConfig read(json changes) {
+ReadRopeConfig read(const json& changes) {
   json config = {{"model_type", "llama"},    {"hidden_size", 1024},
                  {"num_attention_heads", 8}, {"num_hidden_layers", 4},
                  {"rope_theta", 10000.0},    {"max_position_embeddings", 32768}};
@@ -44,6 +44,12 @@ TEST(Doubts, KeysThatLlamaCppDoesNotRead) {
   EXPECT_THAT(doubts(read_gguf(
                   "llama", with(scaling("yarn", 4, 8192), {{"attention.temperature_scale", 0.1}}))),
               Contains(HasSubstr("temperature_scale is in the file, but ")));
+}
+
+TEST(Doubts, ValuesInPlaceOfWhichLlamaCppTakesOthers) {
+  EXPECT_THAT(doubts(read_gguf("qwen2", with(scaling("yarn", 4, 8192),
+                                             {{"rope.scaling.yarn_beta_fast", 16.0}}))),
+              Contains(HasSubstr(" in the file, but llama.cpp")));
 }
 
 TEST(Doubts, TwoStretchesInOneGgufFile) {
@@ -88,7 +94,7 @@ TEST(Doubts, TwoSchemasThatContradictEachOther) {
 }
 
 TEST(Doubts, ASoundConfigurationHasNone) {
-  EXPECT_THAT(doubts(read({})), IsEmpty());
+  EXPECT_THAT(doubts(read(json::object())), IsEmpty());
   EXPECT_THAT(doubts(read({{"rope_scaling", kYarn}})), IsEmpty());
   EXPECT_THAT(doubts(read_gguf("qwen2", scaling("yarn", 4, 8192))), IsEmpty());
 }

@@ -16,6 +16,9 @@ using nlohmann::json;
 std::string layers_of(const std::vector<int64_t>& layers) {
   return layers.empty() ? "all" : layer_list(layers);
 }
+std::string layers_of(const ConfigFinding& found) {
+  return found.kind.empty() ? layers_of(found.layers) : found.kind;
+}
 
 std::string severity_of(const ConfigFinding& found) { return found.warning ? "warning" : "error"; }
 
@@ -37,7 +40,8 @@ std::string window_of(const RopeConfig& setting) {
 std::string verdict_of(const DoctorReport& report, const RopeConfig& group) {
   std::string fields;
   for (const ConfigFinding& found : report.result.findings) {
-    bool own = found.layers.empty() || group.layer_numbers.empty();
+    bool own = found.kind.empty() ? found.layers.empty() || group.layer_numbers.empty()
+                                  : found.kind == group.layers;
     for (const int64_t layer : group.layer_numbers) {
       own = own || std::ranges::find(found.layers, layer) != found.layers.end();
     }
@@ -93,7 +97,7 @@ void print(const DoctorReport& report) {
   fmt::print("{}, against {}\n\n", report.subject, report.against);
   print_groups(subjects_of(report));
   for (const ConfigFinding& found : report.result.findings) {
-    fmt::print("{}: {}, layers {}\n", severity_of(found), found.field, layers_of(found.layers));
+    fmt::print("{}: {}, layers {}\n", severity_of(found), found.field, layers_of(found));
     print_wrapped("expected      " + found.expected);
     print_wrapped("got           " + found.got);
     if (!found.cause.empty()) print_wrapped("cause         " + found.cause);
@@ -110,12 +114,13 @@ std::string json_text(const DoctorReport& report) {
   json layers = json::array(), findings = json::array(), unjudged = json::array();
   for (const Subject& subject : subjects_of(report)) layers.push_back(row_of(report, subject));
   for (const ConfigFinding& found : report.result.findings) {
-    findings.push_back({{"layers", found.layers},
-                        {"field", found.field},
-                        {"expected", found.expected},
-                        {"got", found.got},
-                        {"cause", found.cause},
-                        {"severity", severity_of(found)}});
+    json& entry = findings.emplace_back(json{{"layers", found.layers},
+                                             {"field", found.field},
+                                             {"expected", found.expected},
+                                             {"got", found.got},
+                                             {"cause", found.cause},
+                                             {"severity", severity_of(found)}});
+    if (!found.kind.empty()) entry["kind"] = found.kind;
   }
   for (const std::string& why : report.result.unjudged) {
     unjudged.push_back({{"layers", json::array()}, {"what", "layers"}, {"why", why}});
@@ -163,7 +168,7 @@ chart::Report page_of(const DoctorReport& report) {
                           .stacks = true};
     for (const ConfigFinding& found : report.result.findings) {
       findings.rows.push_back(
-          {chart::words(layers_of(found.layers)), chart::words(found.field, chart::Tone::kBad),
+          {chart::words(layers_of(found)), chart::words(found.field, chart::Tone::kBad),
            chart::words(found.expected), chart::words(found.got), chart::words(found.cause)});
     }
     page.sections.push_back({"Findings", {findings}});

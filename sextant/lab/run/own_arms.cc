@@ -19,7 +19,7 @@ namespace {
 [[noreturn]] void become_worker(std::vector<std::string> arguments, int threads) {
   set_threads(threads);
   arguments.insert(arguments.begin(), {"--plugin", plugin_path().string()});
-  become_python("sextant.own_arm", "own_arm.py", arguments, "the torch of this program");
+  become_python("sextant.own_arm", arguments, "the torch of this program");
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "sextant/lab/run/python.h"
 
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,14 +18,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder of the package beside this program; empty: it must be installed.
-std::string package_beside(const std::string& package_file) {
+// The folder of the package if this program is in build/NAME/bin of the source tree; or empty.
+std::string package_of_tree() {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const char* place : {"../..", "../../../python"}) {
-    const fs::path root = (program / place).lexically_normal();
-    if (fs::exists(root / "sextant" / package_file)) return root.string();
-  }
-  return "";
+  const fs::path root = (program / "../../../python").lexically_normal();
+  return fs::exists(root / "sextant/__init__.py") ? root.string() : "";
+}
+
+void set_environment() {
+  ::setenv("SEXTANT_COMMAND", fs::read_symlink("/proc/self/exe").c_str(), 0);
+  const std::string package = package_of_tree();
+  const char* before = std::getenv("PYTHONPATH");
+  if (package.empty() || (before && std::string(before).starts_with(package))) return;
+  ::setenv("PYTHONPATH", (package + (before ? ":" + std::string(before) : "")).c_str(), 1);
+}
+
+// The words as execvp() takes them. They must outlive the result.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+[[noreturn]] void refuse(const std::string& problem, const std::string& must_have) {
+  fail(problem + "; SEXTANT_PYTHON names a Python with the package sextant, " + must_have);
 }
 
 }  // namespace
@@ -32,22 +53,36 @@ std::string python_name() {
   return named ? named : "python3";
 }
 
-void become_python(const std::string& module, const std::string& package_file,
-                   const std::vector<std::string>& arguments, const std::string& must_have) {
-  std::vector<std::string> command{python_name(), "-m", module};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  if (const std::string package = package_beside(package_file); !package.empty()) {
-    const char* before = std::getenv("PYTHONPATH");
-    ::setenv("PYTHONPATH", (package + (before ? ":" + std::string(before) : "")).c_str(), 1);
+void check_python(const std::string& module, const std::string& must_have) {
+  set_environment();
+  std::vector<std::string> words{
+      python_name(), "-c",
+      "import importlib.util, sys; sys.exit(importlib.util.find_spec('" + module + "') is None)"};
+  std::vector<char*> arguments = pointers_to(words);
+  posix_spawn_file_actions_t quiet;
+  ::posix_spawn_file_actions_init(&quiet);
+  ::posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int error =
+      ::posix_spawnp(&child, arguments[0], &quiet, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&quiet);
+  if (error != 0) refuse("cannot run " + words[0] + ": " + std::strerror(error), must_have);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  ::setenv("SEXTANT_COMMAND", fs::read_symlink("/proc/self/exe").c_str(), 0);
-  std::vector<char*> pointers;
-  for (std::string& word : command) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+  if (status != 0) refuse(words[0] + " has no package " + module, must_have);
+}
+
+void become_python(const std::string& module, const std::vector<std::string>& arguments,
+                   const std::string& must_have) {
+  set_environment();
+  std::vector<std::string> words{python_name(), "-m", module};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers = pointers_to(words);
   std::fflush(nullptr);
   ::execvp(pointers[0], pointers.data());
-  fail("cannot run " + command[0] + ": " + std::strerror(errno) +
-       "; SEXTANT_PYTHON names a Python with " + must_have);
+  refuse("cannot run " + words[0] + ": " + std::strerror(errno), must_have);
 }
 
 }  // namespace sextant::lab
