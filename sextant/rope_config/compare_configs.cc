@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <sstream>
-#include <string_view>
 
 #include "sextant/rope_config/doubts.h"
 #include "sextant/rope_config/engines/engine_facts.h"
