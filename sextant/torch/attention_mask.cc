@@ -31,15 +31,15 @@ at::Tensor with_four_dimensions(const at::Tensor& mask, const MaskSizes& s) {
   if (x.dim() == 1) x = x.view({1, 1, 1, -1});
   if (x.dim() == 2) {
     const int64_t rows = x.size(0);
-    const bool by_query = fits(rows, s.queries), by_entry = fits(rows, s.batch);
-    if (by_query && by_entry && rows > 1)
+    const bool fits_queries = fits(rows, s.queries), fits_batch = fits(rows, s.batch);
+    if (fits_queries && fits_batch && rows > 1)
       fail(
           "mask: expected [batch, 1, 1, keys] or [1, 1, queries, keys], as batch and queries are "
           "both " +
           std::to_string(rows) + ", but got [" + std::to_string(rows) + ", " +
           std::to_string(x.size(1)) + "], which may mean either");
-    if (!by_query && !by_entry) bad_shape(mask, s);
-    x = by_query ? x.unsqueeze(0).unsqueeze(0) : x.unsqueeze(1).unsqueeze(1);
+    if (!fits_queries && !fits_batch) bad_shape(mask, s);
+    x = fits_queries ? x.unsqueeze(0).unsqueeze(0) : x.unsqueeze(1).unsqueeze(1);
   }
   if (x.dim() != 4 || !fits(x.size(0), s.batch) || !fits(x.size(1), s.heads) ||
       !fits(x.size(2), s.queries) || !fits(x.size(3), s.keys))

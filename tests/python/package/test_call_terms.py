@@ -142,7 +142,7 @@ class Results(unittest.TestCase):
         ]:
             with self.subTest(**arguments), self.assertRaisesRegex(RuntimeError, message):
                 sextant.attention(q, q, q, method="alibi", **arguments)
-        with self.assertRaisesRegex(RuntimeError, "attn_mask: expected no .*see mask.*layer, causal"):
+        with self.assertRaisesRegex(RuntimeError, "attn_mask: expected no .*see mask.*layer"):
             sextant.method("alibi", heads=4, head_dim=8)(q, q, q, attn_mask=None)
         for term in ({"key_bias": torch.zeros(5)}, {"return_lse": True}):
             with self.subTest(**term), self.assertRaisesRegex(RuntimeError, "as a cache is there"):

@@ -40,6 +40,21 @@ class Tracing(unittest.TestCase):
                 read = json.loads(method.options).get("amplitude") != "word"
                 self.check_op(embed, method, x.detach().requires_grad_(read), token_ids=TOKEN_IDS)
 
+    def test_opcheck_of_terms(self):
+        q, k, v = inputs()
+        for name in ("none", "t5", "shaw", "fox"):
+            with self.subTest(name):
+                method = make(name)
+                # opcheck refuses parameters of other layers, whose eager gradients are None.
+                tensors = [p.detach() for p in method.tensors()]
+                wide = method.keys(k, layer_input()).detach().requires_grad_()
+                terms = {"scale": 0.4, "window": [3, 0],
+                         "sink": torch.randn(2, dtype=torch.float64, requires_grad=True),
+                         "key_bias": torch.randn(2, 6, dtype=torch.float64, requires_grad=True)}
+                torch.library.opcheck(
+                    torch.ops.sextant.method_attend_with_lse.default,
+                    (method.name, method.shape, method.options, tensors, q, wide, v), terms)
+
     def check_compiled(self, function, tensors):
         """Checks that the compiled function has the same result, and the same gradients of the sum
         of its squares."""
