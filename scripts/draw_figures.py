@@ -271,14 +271,11 @@ def engines(documents):
     head = ["cache", "keys", "no positions", "RoPE", "RoPE, rotated keys", *versions, "of reading"]
     layers = re.search(r"\d+ layers.*", cases[0])[0]
     speeds = [row["ours"] for _, row in select([document], "engines", unit="GB/s")]
-    apart = max(row["spread"] or 1 for row in rows)
-    busy = ([f"The machine was busy: the times of a line's rounds are up to {apart:.1f} times the "
-             "least."] if apart > 1.5 else [])
     return (table(head, lines) + "\n![decoding beside other engines](figures/engines.svg)\n\n" +
             paragraph(f"Tokens per second of attention alone, {layers}; the other engines compute "
                       "it without positions, PyTorch with the queries of a key head as rows where "
                       "that is faster. The last column and the chart are without positions; "
-                      f"reading alone reaches {span(speeds, '{:.0f}')} GB/s.", *busy,
+                      f"reading alone reaches {span(speeds, '{:.0f}')} GB/s.",
                       source(document)), {"engines.svg": chart})
 
 
