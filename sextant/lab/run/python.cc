@@ -42,6 +42,7 @@ void become_python(const std::string& module, const std::string& package_file,
   }
   ::setenv("SEXTANT_COMMAND", fs::read_symlink("/proc/self/exe").c_str(), 0);
   std::vector<char*> pointers;
+  pointers.reserve(command.size() + 1);
   for (std::string& word : command) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   std::fflush(nullptr);
