@@ -149,14 +149,18 @@ def _functional_call():
     return functional_call
 
 
+def refuse_python(error):
+    fail(f"{sys.executable}: {str(error).rstrip('.')}; SEXTANT_PYTHON names a Python with the torch "
+         "that the program was built with")
+
+
 def open_plugin(path):
     """The plug-in of the command, in this Python's torch."""
     try:
         import torch
         from sextant import _library
     except ImportError as error:
-        fail(f"{sys.executable}: {error}; SEXTANT_PYTHON names a Python with the torch that the "
-             "program was built with")
+        refuse_python(error)
     operators = Path(path).parent / "libsextant_torch.so"
     try:
         if operators.is_file():
@@ -164,8 +168,7 @@ def open_plugin(path):
         torch.ops.load_library(path)
         plugin = ctypes.CDLL(path)
     except (ImportError, OSError) as error:
-        fail(f"{sys.executable}: {error}; SEXTANT_PYTHON names a Python with the torch that the "
-             "program was built with")
+        refuse_python(error)
     plugin.sextant_lab_arm.argtypes = [ctypes.c_char_p, ctypes.c_double]
     plugin.sextant_lab_check.argtypes = [ctypes.c_char_p]
     return plugin

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sextant/base/error.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/run/arm_process.h"
 #include "sextant/lab/torch/cost.h"
@@ -31,7 +32,12 @@ std::vector<KnownMethod> known_methods() {
 // Encodings of one's own are checked in Python (run/own_arms.h).
 void check_arms(const Settings& settings, std::span<const Arm> arms) {
   for (const Arm& arm : arms) {
-    if (!is_own_method(arm.method)) method_of(arm, settings);
+    if (!is_own_method(arm.method)) {
+      method_of(arm, settings);
+    } else if (arm.drop_channels > 0) {
+      fail(arm.label + ": drop_channels: expected 0, as it adds no vector to the input, but got " +
+           std::to_string(arm.drop_channels));
+    }
   }
 }
 

@@ -182,6 +182,11 @@ class OwnSurvey(unittest.TestCase):
                 self.assertIn(message, ended.stderr)
                 self.assertFalse((self.path / "out" / "arms").exists())
 
+    def test_there_are_no_channels_to_drop(self):
+        ended = self.survey("mine.py:Alibi", "--drop-channels", "4")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("mine.py:Alibi: drop_channels: expected 0", ended.stderr)
+
     def test_a_python_without_the_torch_of_the_program_is_an_error(self):
         ended = self.survey("mine.py:Alibi", SEXTANT_PYTHON="no-such-python")
         self.assertEqual(ended.returncode, 1)
