@@ -60,13 +60,13 @@ sextant_status sextant_decoder_attend(sextant_decoder* decoder, const sextant_ca
   return guarded([&] {
     sextant_decoder& d = need(decoder, "decoder");
     const sextant_decoder_call& a = need(call, "call");
-    Operands<float> operands = {.q = c::view_of(a.q, "q"),
+    Operands<float> operands = {.q = c::operand_of(a.q, "q"),
                                 .scale = c::scale_of(a.scale, a.q.columns)};
-    if (a.bias.data) operands.bias = c::float_view_of(a.bias, "bias");
+    if (a.bias.data) operands.bias = c::as_float(c::view_of(a.bias, "bias"), "bias");
     if (a.sink) operands.sink = {a.sink, static_cast<size_t>(d.heads)};
     const Attended<float> result = {
-        .out = c::view_of(need(out, "out"), "out"),
-        .lse = lse ? c::float_view_of(*lse, "lse")
+        .out = c::output_of(need(out, "out"), "out"),
+        .lse = lse ? c::as_float(c::output_of(*lse, "lse"), "lse")
                    : contiguous(d.lse.data(), {d.batch, d.heads, d.queries, 1})};
     d.decoding.attend(need(cache, "cache").cache, operands, result);
   });
