@@ -59,7 +59,6 @@ CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, i
 
 void CachedBatch::add_frame(const KvCache& cache, int64_t sequence, int64_t b) {
   const int64_t rows = cache.rows(sequence), first = cache.first_position(sequence);
-  expect_between("queries", queries_, 0, rows);
   plan_.frames.push_back({.batch = b,
                           .queries = queries_,
                           .query_position = first + rows - queries_,
