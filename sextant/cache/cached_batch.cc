@@ -41,7 +41,8 @@ void CachedBatch::set(const KvCache& cache, RowsOf rows_of) {
   rows_ = 0;
   for (const Entry& entry : entries_) {
     const int64_t rows = rows_of(entry.sequence);
-    expect_between("queries", queries_, 0, rows);  // before memory is spent on them
+    // Before memory is spent on them. The message of expect_between() is memory, too.
+    if (queries_ > rows) expect_between("queries", queries_, 0, rows);
     rows_ = std::max(rows_, rows);
   }
   pages_per_sequence_ = (rows_ + page_rows_ - 1) / page_rows_;
@@ -87,7 +88,6 @@ template <class RowsOf>
 void CachedBatch::add_frame(const KvCache& cache, int64_t b, RowsOf rows_of) {
   const int64_t sequence = entries_[static_cast<size_t>(b)].sequence;
   const int64_t rows = rows_of(sequence), first = cache.first_position(sequence);
-  if (queries_ > rows) expect_between("queries", queries_, 0, rows);
   plan_.frames.push_back({.batch = b,
                           .queries = queries_,
                           .query_position = first + rows - queries_,

@@ -149,6 +149,10 @@ TEST(KvCache, SaysWhatItDoesNotTake) {
         "k.columns: expected 8, but got 5");
   fails([&] { cache.append(sequence, rows.k.view(), part(rows.v, 0, 3)); }, "v.rows: expected 20");
   fails([&] { cache.append(sequence, rows.k.view(), rows.v.view(), 1); }, "b: expected 0 to 0");
+  View<const float> nowhere = rows.k.view();
+  nowhere.data = nullptr;
+  fails([&] { cache.append(sequence, nowhere, rows.v.view()); },
+        "k: expected data, but got a null pointer");
   fails([&] { cache.rerotate(sequence, rope()); }, "held rotated");
   fails([&] { cache.add(0, rotation(with_xpos(rotary({.dim = 8}), 0.4, 512))); }, "without growth");
   fails([&] { cache.add(0, rotation(rotary({.dim = 16}))); }, "rotated_by.pairs: expected 0 to 7");
