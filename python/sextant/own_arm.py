@@ -150,8 +150,8 @@ def _functional_call():
 
 
 def refuse_python(error):
-    fail(f"{sys.executable}: {str(error).rstrip('.')}; SEXTANT_PYTHON names a Python with the torch "
-         "that the program was built with")
+    fail(f"{sys.executable}: {str(error).rstrip('.')}; SEXTANT_PYTHON names a Python with the "
+         "torch that the program was built with")
 
 
 def open_plugin(path):
