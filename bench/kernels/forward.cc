@@ -24,7 +24,8 @@ void score_step(int64_t columns, const float* queries, const float* keys, float*
 }
 
 void softmax_step(float* scores, float* most, float* weights) {
-  softmax_strip(kStrip, {0, kUnit}, scores, most, weights);
+  KeepAll keep;
+  softmax_strip(kStrip, {0, kUnit}, scores, most, weights, keep);
 }
 
 void pv_step(int64_t columns, const float* weights, const float* values, const SoftmaxState& to) {

@@ -189,6 +189,30 @@ def window():
 
 
 @feature("The score")
+def softcap():
+    """`softcap=`, with a gradient"""
+    q, k, v = (x.requires_grad_() for x in qkv())
+    got = sextant.attention(q, k, v, causal=False, softcap=0.8)
+    expected = (0.8 * (dense(q, k) / 0.8).tanh()).softmax(3) @ v
+    return [(got, expected),
+            (*(torch.autograd.grad(x.sin().sum(), q)[0] for x in (got, expected)),)]
+
+
+@feature("The score")
+def dropout():
+    """`dropout_p=`: weights are 0 or divided by 1 - p, by a seed of torch's generator"""
+    q, k, _ = qkv()
+    identity = torch.eye(7, dtype=q.dtype).expand(2, 3, 7, 7)  # so that the result is the weights
+    plain = sextant.attention(q, k, identity, causal=False)
+    torch.manual_seed(3)
+    weights = sextant.attention(q, k, identity, causal=False, dropout_p=0.25)
+    torch.manual_seed(3)
+    again = sextant.attention(q, k, identity, causal=False, dropout_p=0.25)
+    return [(weights, torch.where(weights == 0, torch.zeros_like(plain), plain / 0.75)),
+            (again, weights), ((weights == 0).any().double(), torch.ones((), dtype=q.dtype))]
+
+
+@feature("The score")
 def return_lse():
     """`return_lse=True`, with a gradient"""
     q, k, v = (x.requires_grad_() for x in qkv())
