@@ -110,6 +110,7 @@ TEST_F(Setting, JsonIsOfSchema2) {
                                       "query_factor",
                                       "window",
                                       "chunk",
+                                      "doubts",
                                       "dual_chunk",
                                       "bounded_in",
                                       "largest_distance",
