@@ -58,7 +58,7 @@ class Step {
     const DecodeSizes& s = data_.sizes;
     decoding_->step(caches_[0]);
     for (const KvCache& cache : caches_)
-      decoding_->attend(cache, {.q = data_.query(), .scale = 0.125},
+      decoding_->attend(cache, {.q = data_.query(), .scale = s.scale()},
                         {.out = contiguous(out_, {1, s.heads, 1, s.head_dim}),
                          .lse = contiguous(lse_, {1, s.heads, 1, 1})});
   }

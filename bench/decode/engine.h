@@ -2,6 +2,7 @@
 // grows with the length of the cache.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@ struct DecodeSizes {
   int64_t layers = 2, heads = 32, key_heads = 8, head_dim = 128, keys = 4096;
   DType dtype = DType::kBfloat16;
 
+  double scale() const { return 1 / std::sqrt(static_cast<double>(head_dim)); }
   // Bytes of the keys and values of all layers.
   double bytes() const;
 };

@@ -3,35 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "sextant/attention/attend.h"
 #include "sextant/base/error.h"
 #include "sextant/cache/kv_cache.h"
 #include "tests/attention/cpu_draws.h"
-
-namespace {
-int64_t allocated = 0;  // calls of operator new, in a test of one thread
-}
-
-void* operator new(std::size_t size) {
-  ++allocated;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  ++allocated;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, static_cast<std::size_t>(alignment), size) == 0) return memory;
-  throw std::bad_alloc();
-}
-// Inlined into a caller, free() looks to GCC 12 like the wrong partner of operator new.
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#include "tests/base/allocations.h"
 
 namespace sextant {
 namespace {
@@ -170,9 +148,9 @@ TEST(PreparedPlan, DecodesWithoutAllocations) {
   Context context;
   context.workspace = &memory;
   attend<float>(operands, plan, result, context);  // the workspace takes its memory
-  const int64_t before = allocated;
+  const int64_t before = testing::allocations();
   attend<float>(operands, plan, result, context);
-  EXPECT_EQ(allocated, before);
+  EXPECT_EQ(testing::allocations(), before);
 }
 
 }  // namespace

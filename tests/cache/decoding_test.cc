@@ -2,9 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
-#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,28 +14,8 @@
 #include "sextant/position/buckets.h"
 #include "sextant/position/slopes.h"
 #include "tests/attention/tensor.h"
+#include "tests/base/allocations.h"
 #include "tests/cache/sequences.h"
-
-namespace {
-int64_t allocated = 0;  // calls of operator new; the tests use one thread
-}
-
-void* operator new(std::size_t size) {
-  ++allocated;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  ++allocated;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, static_cast<std::size_t>(alignment), size) == 0) return memory;
-  throw std::bad_alloc();
-}
-// Inlined into a caller, free() looks to GCC 12 like the wrong partner of operator new.
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace sextant::testing {
 namespace {
@@ -170,12 +148,12 @@ TEST(Decoding, AllocatesNothingAfterTheFirstStep) {
         Decoding decoding = model.decoding(cpu_backend());
         model.append();
         model.step(decoding);
-        const int64_t before = allocated;
+        const int64_t before = allocations();
         for (int n = 0; n < 70; ++n) {
           model.append();
           model.step(decoding);
         }
-        EXPECT_EQ(allocated - before, 0);
+        EXPECT_EQ(allocations() - before, 0);
       }
 }
 

@@ -1,0 +1,29 @@
+#include "bench/ggml_graph.h"
+
+#include "sextant/base/error.h"
+
+namespace sextant::bench {
+
+GgmlGraph::GgmlGraph(size_t tensors)
+    : context_(ggml_init({.mem_size = tensors * ggml_tensor_overhead() + ggml_graph_overhead(),
+                          .no_alloc = true}),
+               ggml_free),
+      graph_(ggml_new_graph(context_.get())) {
+  ggml_cpu_init();
+}
+
+void GgmlGraph::plan(int threads) {
+  ggml_threadpool_params pool = ggml_threadpool_params_default(threads);
+  pool.poll = 0;  // spinning threads between calls would take the cores from the other side
+  pool_ = {ggml_threadpool_new(&pool), ggml_threadpool_free};
+  plan_ = ggml_graph_plan(graph_, threads, pool_.get());
+  work_.resize(plan_.work_size);
+  plan_.work_data = work_.data();
+}
+
+void GgmlGraph::compute() {
+  if (ggml_graph_compute(graph_, &plan_) != GGML_STATUS_SUCCESS)
+    fail("bench: ggml could not compute its graph");
+}
+
+}  // namespace sextant::bench

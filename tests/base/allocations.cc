@@ -1,0 +1,30 @@
+#include "tests/base/allocations.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+int64_t allocated = 0;
+}
+
+void* operator new(std::size_t size) {
+  ++allocated;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  ++allocated;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, static_cast<std::size_t>(alignment), size) == 0) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace sextant::testing {
+
+int64_t allocations() { return allocated; }
+
+}  // namespace sextant::testing

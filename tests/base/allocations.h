@@ -1,0 +1,11 @@
+// Counts calls of operator new in a program that links counted_allocations, which replaces it.
+#pragma once
+
+#include <cstdint>
+
+namespace sextant::testing {
+
+// The calls so far, of one thread: others may not allocate meanwhile.
+int64_t allocations();
+
+}  // namespace sextant::testing
