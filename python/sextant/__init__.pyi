@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, TypedDict, overload
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from sextant import tables as tables
 from sextant.cache import Cache as Cache
@@ -106,6 +107,28 @@ def method(
     **options: Any,
 ) -> Method: ...
 
+# The arguments of a module's call, beside return_lse.
+class Place(TypedDict, total=False):
+    layer: int
+    causal: bool | None
+    first_query: int | None
+    first_key: int
+    mask: Tensor | None
+    packed_queries: Lengths
+    packed_keys: Lengths
+    query_segments: Tensor | None
+    key_segments: Tensor | None
+    query_positions: Tensor | None
+    key_positions: Tensor | None
+    scale: float | None
+    sink: Tensor | None
+    window: int | Sequence[int] | None
+    key_bias: Tensor | None
+    cache: Cache | None
+    sequences: Sequence[int] | None
+    softcap: float | None
+    dropout_p: float
+
 class Method(torch.nn.Module):
     name: str
     options: str
@@ -145,113 +168,12 @@ class Method(torch.nn.Module):
     ) -> Tensor: ...
     @overload
     def forward(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        *,
-        layer: int = ...,
-        causal: bool | None = ...,
-        first_query: int | None = ...,
-        first_key: int = ...,
-        mask: Tensor | None = ...,
-        packed_queries: Lengths = ...,
-        packed_keys: Lengths = ...,
-        query_segments: Tensor | None = ...,
-        key_segments: Tensor | None = ...,
-        query_positions: Tensor | None = ...,
-        key_positions: Tensor | None = ...,
-        scale: float | None = ...,
-        sink: Tensor | None = ...,
-        window: int | Sequence[int] | None = ...,
-        key_bias: Tensor | None = ...,
-        return_lse: Literal[False] = ...,
-        cache: Cache | None = ...,
-        sequences: Sequence[int] | None = ...,
-        softcap: float | None = ...,
-        dropout_p: float = ...,
+        self, q: Tensor, k: Tensor, v: Tensor, *, return_lse: Literal[False] = ...,
+        **place: Unpack[Place],
     ) -> Tensor: ...
     @overload
     def forward(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        *,
-        layer: int = ...,
-        causal: bool | None = ...,
-        first_query: int | None = ...,
-        first_key: int = ...,
-        mask: Tensor | None = ...,
-        packed_queries: Lengths = ...,
-        packed_keys: Lengths = ...,
-        query_segments: Tensor | None = ...,
-        key_segments: Tensor | None = ...,
-        query_positions: Tensor | None = ...,
-        key_positions: Tensor | None = ...,
-        scale: float | None = ...,
-        sink: Tensor | None = ...,
-        window: int | Sequence[int] | None = ...,
-        key_bias: Tensor | None = ...,
-        return_lse: Literal[True],
-        cache: Cache | None = ...,
-        sequences: Sequence[int] | None = ...,
-        softcap: float | None = ...,
-        dropout_p: float = ...,
+        self, q: Tensor, k: Tensor, v: Tensor, *, return_lse: Literal[True],
+        **place: Unpack[Place],
     ) -> tuple[Tensor, Tensor]: ...
-    @overload
-    def __call__(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        *,
-        layer: int = ...,
-        causal: bool | None = ...,
-        first_query: int | None = ...,
-        first_key: int = ...,
-        mask: Tensor | None = ...,
-        packed_queries: Lengths = ...,
-        packed_keys: Lengths = ...,
-        query_segments: Tensor | None = ...,
-        key_segments: Tensor | None = ...,
-        query_positions: Tensor | None = ...,
-        key_positions: Tensor | None = ...,
-        scale: float | None = ...,
-        sink: Tensor | None = ...,
-        window: int | Sequence[int] | None = ...,
-        key_bias: Tensor | None = ...,
-        return_lse: Literal[False] = ...,
-        cache: Cache | None = ...,
-        sequences: Sequence[int] | None = ...,
-        softcap: float | None = ...,
-        dropout_p: float = ...,
-    ) -> Tensor: ...
-    @overload
-    def __call__(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        *,
-        layer: int = ...,
-        causal: bool | None = ...,
-        first_query: int | None = ...,
-        first_key: int = ...,
-        mask: Tensor | None = ...,
-        packed_queries: Lengths = ...,
-        packed_keys: Lengths = ...,
-        query_segments: Tensor | None = ...,
-        key_segments: Tensor | None = ...,
-        query_positions: Tensor | None = ...,
-        key_positions: Tensor | None = ...,
-        scale: float | None = ...,
-        sink: Tensor | None = ...,
-        window: int | Sequence[int] | None = ...,
-        key_bias: Tensor | None = ...,
-        return_lse: Literal[True],
-        cache: Cache | None = ...,
-        sequences: Sequence[int] | None = ...,
-        softcap: float | None = ...,
-        dropout_p: float = ...,
-    ) -> tuple[Tensor, Tensor]: ...
+    __call__ = forward

@@ -314,8 +314,8 @@ class _Operands:
             angles = angles.repeat_interleave(q.size(1) // k.size(1), 1)
         pairing = self.encoding.pairing
         of_keys = self._of_rows(phases, 2, starts, k.size(2))
-        return (rotated(q.to(self.wide), angles.to(self.wide), pairing),
-                rotated(k.to(self.wide), of_keys.to(self.wide), pairing))
+        return (_rotated(q.to(self.wide), angles.to(self.wide), pairing),
+                _rotated(k.to(self.wide), of_keys.to(self.wide), pairing))
 
     def _speeds(self, speeds, columns):
         if speeds.requires_grad:
@@ -333,7 +333,7 @@ class _Operands:
         self.named["pairs"] = torch.stack((first, second, torch.zeros_like(pairs)), 1)
 
 
-def rotated(x, angles, pairing):
+def _rotated(x, angles, pairing):
     """x [batch, heads, rows, columns] with its first pairs of columns rotated by angles [1 or
     batch, 1 or heads, rows, pairs]."""
     pairs = angles.size(3)

@@ -51,21 +51,7 @@ class Encoding(torch.nn.Module):
         cache: Cache | None = ...,
         sequences: Sequence[int] | None = ...,
     ) -> Tensor: ...
-    def __call__(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        *,
-        causal: bool = ...,
-        first_query: int | None = ...,
-        first_key: int = ...,
-        mask: Tensor | None = ...,
-        packed_queries: Sequence[int] = ...,
-        packed_keys: Sequence[int] = ...,
-        cache: Cache | None = ...,
-        sequences: Sequence[int] | None = ...,
-    ) -> Tensor: ...
+    __call__ = forward
     def overrides(self, hook: str) -> bool: ...
     def operands(self, q: Tensor, k: Tensor, v: Tensor, rows: Any) -> dict[str, Any]: ...
     def attend(
