@@ -108,7 +108,7 @@ def method(
 ) -> Method: ...
 
 # The arguments of a module's call, beside return_lse.
-class Place(TypedDict, total=False):
+class CallArguments(TypedDict, total=False):
     layer: int
     causal: bool | None
     first_query: int | None
@@ -169,11 +169,11 @@ class Method(torch.nn.Module):
     @overload
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, *, return_lse: Literal[False] = ...,
-        **place: Unpack[Place],
+        **arguments: Unpack[CallArguments],
     ) -> Tensor: ...
     @overload
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, *, return_lse: Literal[True],
-        **place: Unpack[Place],
+        **arguments: Unpack[CallArguments],
     ) -> tuple[Tensor, Tensor]: ...
     __call__ = forward
