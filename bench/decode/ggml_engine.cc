@@ -1,3 +1,4 @@
+// ggml's flash attention over the data of a decoding step, without positions.
 #include <memory>
 
 #include "bench/decode/engine.h"
