@@ -14,7 +14,6 @@ namespace {
 
 // Distances are differences of positions. With this bound they do not overflow, and doubles
 // represent them exactly.
-constexpr int64_t kFarthestPosition = int64_t{1} << 52;
 
 // Without frames or sweeps no query would see any key, and all results would be zero.
 void check_not_empty(const Plan& plan, const PlanShape& s) {
@@ -97,10 +96,6 @@ void check_frames(const std::vector<Frame>& frames, const PlanShape& s) {
     any_end = std::max(any_end, last);
   }
 }
-
-}  // namespace
-
-namespace {
 
 // The columns that the pairs so far rotate. It allocates only for unusually wide heads, because
 // decoding checks a plan at each step.

@@ -39,6 +39,9 @@ struct Sweep {
   int64_t batch_stride = 0;  // 0: the same for every batch entry
 };
 
+// Positions and rows are at most this far from 0, so that their differences do not overflow.
+inline constexpr int64_t kFarthestPosition = int64_t{1} << 52;
+
 // The key rows, clipped to the frame, that `query` (a row of q) sees in this sweep.
 inline KeyRange visible_keys(const Sweep& sweep, const Frame& frame, int64_t b, int64_t query) {
   const KeyRange& range = sweep.key_ranges[b * sweep.batch_stride + query];

@@ -46,8 +46,8 @@ struct Operands {
   View<const T> on_value = {};               // C: [1, 1 or heads, R, Dv]
   View<const T> query_bias = {};             // beta: [batch, query heads, queries, diagonals]
   // c: [batch, query heads, key rows, 1], or null. Its values may be sums over thousands of keys,
-  // of which only differences matter. Therefore it is double, and kernels subtract the value of one
-  // key of the query (key_bias.h).
+  // of which only differences matter. Therefore it is double, and kernels subtract the largest one
+  // that the query sees (key_bias.h).
   View<const double> key_bias = {};
   std::span<const T> sink = {};  // one more score per query head, in the denominator only; or empty
   View<const uint8_t> mask = {};  // [batch, heads, queries, keys], 0 = hidden; or null
@@ -60,7 +60,7 @@ template <class T>
 struct Score : Operands<T>, Plan {};
 
 // The results of a forward pass. A query that sees no key (and no sink) gives zeros and lse =
-// -infinity. With a key_bias, the bias of the query's last key is subtracted from lse (key_bias.h).
+// -infinity. With a key_bias, lse is relative to the largest that the query sees (key_bias.h).
 template <class T>
 struct Attended {
   AnyView<T> out;  // [batch, query heads, queries, Dv]

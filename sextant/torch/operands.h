@@ -92,8 +92,8 @@ struct TensorOperands {
   // The cache in which attend() looks up and keeps the plan of frames, sweeps, row maps and pages;
   // null: it makes a plan for this call.
   std::shared_ptr<PlanCache> plans = {};
-  // Whether lse includes the key_bias of the query's last key and the query_shift. If so, it is
-  // differentiable beside a key_bias.
+  // Whether lse includes the largest key_bias that the query sees, and the query_shift. If so, it
+  // is differentiable beside a key_bias.
   bool whole_lse = false;
 };
 
@@ -103,7 +103,7 @@ inline void use_scale(TensorOperands& operands, double scale) {
 }
 
 // (out [batch, heads, queries, Dv], lse [batch, heads, queries]), differentiable. With a key_bias
-// and without whole_lse, the bias of the query's last key is subtracted from lse, and a gradient of
+// and without whole_lse, lse is relative to the largest bias that a query sees, and a gradient of
 // lse is an error.
 std::tuple<at::Tensor, at::Tensor> attend(const TensorOperands& operands);
 

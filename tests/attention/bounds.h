@@ -3,8 +3,7 @@
 //
 // Each element has its own bound: a multiple of u = 2^-24 times the value it would have if all
 // terms of its sum had the same sign. With w_ij = m_ij (|v_j| + |C|), where m_ij is the factor of
-// dropout, and p_ij the attention weights of
-// query i,
+// dropout, and p_ij the attention weights of query i,
 //
 //   out       64 u sum_j p_ij w_ij                      lse   4e-6 + 4 u |lse|
 //   v, C     128 u sum p_ij m_ij |dO_i|

@@ -92,7 +92,7 @@ Problem::Problem(const HostScore<float>& s, Pass pass, const PassPlan& plan, int
       blocks_of_batch(plan.blocks_of_batch),
       rotations(plan.rotations),
       phases(plan.phases),
-      last_key(last_keys(s)) {
+      origins(s.key_bias, s.frames, s.sweeps, s.q.rows) {
   weight = numbers(s.weight, s.diagonals, memory, executor);
   bias = numbers(s.bias, s.diagonals, memory, executor);
   // Weighted sums of rows are needed for the result forward, and for the gradients of q and k

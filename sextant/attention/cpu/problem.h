@@ -80,7 +80,7 @@ struct Problem {
   const Phases& phases;
   PackedBias weight, bias;
   PackedTable on_query, on_key, on_value;
-  std::vector<int64_t> last_key;  // last_keys()
+  KeyBiasOrigins origins;
 
   // unit: that of `plan`, or, without growth, any other.
   Problem(const HostScore<float>& score, Pass pass, const PassPlan& plan, int64_t unit,

@@ -106,7 +106,7 @@ struct Head {
   const HostScore<T>& s;
   int64_t b, h, key_head;
   std::vector<Rows> q, k, q_imag;  // rotated, one for each sweep
-  std::vector<int64_t> last_key;   // per query, if there is a key_bias
+  KeyBiasOrigins origins;
   HeadTable<T> weight, bias, on_query, on_key, on_value;
 
   Head(const HostScore<T>& score, int64_t batch, int64_t head)
@@ -114,7 +114,7 @@ struct Head {
         b(batch),
         h(head),
         key_head(head / (score.q.heads / score.k.heads)),
-        last_key(last_keys(score)),
+        origins(score.key_bias, score.frames, score.sweeps, score.q.rows),
         weight{score.weight, head},
         bias{score.bias, head},
         on_query{score.on_query, head},
@@ -219,7 +219,7 @@ struct Head {
   }
 
   // The number subtracted from the scores and the lse of query i.
-  double origin(int64_t i) const { return key_bias_origin(s, last_key, b, h, i); }
+  double origin(int64_t i) const { return origins.at(b, h, i); }
   double sink(int64_t i) const {
     return s.sink.empty() ? -kInfinity
                           : static_cast<double>(s.sink[static_cast<size_t>(h)]) - origin(i);

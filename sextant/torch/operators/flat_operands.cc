@@ -22,9 +22,9 @@ void each_argument(A& a, F&& f) {
   f(a.bias), f(a.bias_rows), f(a.on_query), f(a.on_query_rows);
   f(a.on_key), f(a.on_key_rows), f(a.on_value), f(a.on_value_rows), f(a.sink), f(a.mask);
   f(a.pages), f(a.key_rows), f(a.query_bias), f(a.key_bias);
-  f(a.softcap), f(a.dropout.p), f(a.dropout.seed), f(a.dropout.first_query);
+  f(a.softcap), f(a.dropout.p), f(a.dropout.seed), f(a.dropout.first_query), f(a.whole_lse);
 }
-constexpr size_t kArguments = 38;
+constexpr size_t kArguments = 39;
 
 struct Push {
   torch::jit::Stack& stack;
@@ -33,6 +33,7 @@ struct Push {
   }
   void operator()(double x) { stack.emplace_back(x); }
   void operator()(int64_t x) { stack.emplace_back(x); }
+  void operator()(bool x) { stack.emplace_back(x); }
 };
 
 struct Read {
@@ -43,6 +44,7 @@ struct Read {
   }
   void operator()(double& x) { x = (at++)->toDouble(); }
   void operator()(int64_t& x) { x = (at++)->toInt(); }
+  void operator()(bool& x) { x = (at++)->toBool(); }
 };
 
 void check_rotation(const FlatOperands& a, const Size& sweeps, const Size& batch) {

@@ -35,6 +35,9 @@
 //   dropout_p               in [0, 1); 0: no dropout of attention weights
 //   dropout_seed            int64 [1] on the CPU, needed for a dropout_p above 0
 //   dropout_first_query     the row of the first query, as dropout counts them
+//   whole_lse               whether the caller adds the largest key_bias that a query sees to lse,
+//                           which is relative to it; without, a gradient of lse beside a key_bias
+//                           is an error
 //
 // q, k, v, q_imag, tables, query_bias and sink may each be float32, bfloat16 or float16, and all is
 // computed in float32; or all of them are float64. `out` has the type of q, `lse` the type of the
@@ -65,7 +68,8 @@ inline constexpr const char* kArgumentsSchema =
     "Tensor? on_key=None, Tensor? on_key_rows=None, "
     "Tensor? on_value=None, Tensor? on_value_rows=None, Tensor? sink=None, Tensor? mask=None, "
     "Tensor? pages=None, int key_rows=0, Tensor? query_bias=None, Tensor? key_bias=None, "
-    "float softcap=0, float dropout_p=0, Tensor? dropout_seed=None, int dropout_first_query=0";
+    "float softcap=0, float dropout_p=0, Tensor? dropout_seed=None, int dropout_first_query=0, "
+    "bool whole_lse=False";
 
 // Absent tensors are undefined.
 struct FlatOperands : TensorData {

@@ -30,7 +30,7 @@ struct TensorData {
   int64_t key_rows = 0;  // of pages
   double softcap = 0;
   DropoutOperand dropout;
-  bool whole_lse = false;  // TensorOperands::whole_lse; no argument of the operator
+  bool whole_lse = false;  // TensorOperands::whole_lse
 
   std::array<at::Tensor*, kDifferentiable> differentiable() {
     return {&q,        &k,      &v,        &q_imag, &weight,     &bias,

@@ -8,17 +8,10 @@
 
 #include "sextant/base/error.h"
 #include "sextant/torch/operators/shape_checks.h"
+#include "sextant/torch/operators/tensor_values.h"
 
 namespace sextant {
 namespace {
-
-template <class Value>
-std::vector<Value> values_of(const at::Tensor& x) {
-  if (!x.defined()) return {};
-  const at::Tensor whole = x.contiguous();
-  const auto* data = static_cast<const Value*>(whole.data_ptr());
-  return {data, data + whole.nbytes() / sizeof(Value)};
-}
 
 template <class Value>
 bool has_values(const at::Tensor& x, const std::vector<Value>& values) {

@@ -1,5 +1,5 @@
-// The logarithm of a query's sum, with the terms of all its scores: the bias of its last key, which
-// kernels subtract (sextant/attention/key_bias.h), and the query_shift.
+// The logarithm of a query's sum, with the terms of all its scores: the largest bias of its keys,
+// which kernels subtract (sextant/attention/key_bias.h), and the query_shift.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,8 +8,8 @@
 
 namespace sextant {
 
-// lse, a result of attend(), plus the key_bias of the last key that each query sees and the
-// query_shift. The bias is added as a constant: its gradients flow through lse (autograd.cc).
+// lse, a result of attend(), plus the largest key_bias that each query sees and the query_shift.
+// The bias is added as a constant: its gradients flow through lse (autograd.cc).
 at::Tensor whole_lse(const TensorOperands& operands, const at::Tensor& lse);
 
 }  // namespace sextant

@@ -96,5 +96,25 @@ class Masks(unittest.TestCase):
         self.assertTrue(attend(mask)[:, :, 2].eq(0).all())
 
 
+class Padding(unittest.TestCase):
+    """Values with which other libraries hide keys leave the scores of the others exact."""
+
+    def test_low_biases_of_the_last_keys_hide_them(self):
+        torch.manual_seed(0)
+        q, k, v = torch.randn(3, 2, 4, 7, 8)
+        shown = torch.arange(7) < 5
+        for causal in (False, True):
+            expected, lse = sextant.attention(q, k, v, "rope", causal=causal, mask=shown,
+                                              return_lse=True)
+            for low in (-1e4, -1e6, -1e9, torch.finfo(torch.bfloat16).min, -torch.inf):
+                bias = torch.where(shown, 0.0, low)
+                for given in ({"key_bias": bias}, {"mask": bias}):
+                    with self.subTest(low=low, causal=causal, given=list(given)):
+                        out, got = sextant.attention(q, k, v, "rope", causal=causal,
+                                                     return_lse=True, **given)
+                        torch.testing.assert_close(out, expected, rtol=0, atol=2e-6)
+                        torch.testing.assert_close(got, lse, rtol=0, atol=4e-6)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -229,7 +229,7 @@ void write_sink_grads(const Backward& b) {
       for (int64_t i = 0; i < s.q.rows; ++i) {
         const double lse = b.result.lse(batch, head, i, 0);
         if (lse == -std::numeric_limits<double>::infinity()) continue;
-        const double from = key_bias_origin(s, b.problem.last_key, batch, head, i);
+        const double from = b.problem.origins.at(batch, head, i);
         sum -= std::exp(sink - from - lse) * static_cast<double>(mean[i]);
       }
     }

@@ -122,7 +122,7 @@ class ForwardTask {
       if (!p_.score.sink.empty()) {
         const auto sink = static_cast<float>(
             p_.score.sink[static_cast<size_t>(h)] -
-            key_bias_origin(p_.score, p_.last_key, b, h, block_.frame.query_row + item_.first + i));
+            p_.origins.at(b, h, block_.frame.query_row + item_.first + i));
         const float both = std::max(row_max, sink);
         keep = std::exp(row_max - base_of(both));
         sum = sum * keep + std::exp(sink - base_of(both));

@@ -164,7 +164,7 @@ HWY_INLINE void add_query_bias(const Strip& s, float* to) {
   }
 }
 
-// Adds the biases of the strip's keys, relative to the bias of the query's last key (key_bias.h).
+// Adds the biases of the strip's keys, relative to the largest that the query sees (key_bias.h).
 inline HWY_NOINLINE void add_key_bias(const Strip& s, float* to) {
   const Problem& p = s.problem;
   const hn::CappedTag<double, kLanes / 2> d64;
@@ -176,8 +176,8 @@ inline HWY_NOINLINE void add_key_bias(const Strip& s, float* to) {
   const double* from = bias.at(frame.batch, s.queries.head, frame.key_row + seen.first);
   const int64_t step = bias.row_stride, count = seen.last - seen.first;
   for (int64_t i = 0; i < s.rows; ++i) {
-    const double origin = key_bias_origin(p.score, p.last_key, frame.batch, s.queries.head,
-                                          frame.query_row + s.queries.first + s.row + i);
+    const double origin = p.origins.at(frame.batch, s.queries.head,
+                                       frame.query_row + s.queries.first + s.row + i);
     float* line = to + i * kScoreStride + s.columns.first;
     int64_t j = 0;
     for (; step == 1 && j + kStep <= count; j += kStep)
