@@ -99,22 +99,20 @@ double scale_of(double scale, int64_t columns) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(columns));
 }
 
+View<const float> bias_of(const sextant_array& table, bool has_rows, const char* name) {
+  const AnyView<float> view = view_of(table, name);
+  if (view) return as_float(view, name);
+  if (has_rows) fail(std::string(name) + ": expected data, since there are rows, but got NULL");
+  if (std::ranges::any_of(sizes_of(table), [](int64_t size) { return size > 0; }))
+    fail(std::string(name) + ": expected data, or all sizes 0 (no bias), but got NULL with the " +
+         "sizes " + shape_of(table));
+  return {};
+}
+
 void set_bias_and_sink(const sextant_bias& bias, const float* sink, Score<float>& score) {
-  const AnyView<float> view = view_of(bias.table, "bias.table");
-  if (view) {
-    const View<float> table = as_float(view, "bias.table");
-    score.bias = {table.data,        table.batch,      table.heads,
-                  table.rows,        table.columns,    table.batch_stride,
-                  table.head_stride, table.row_stride, table.column_stride};
-    if (bias.rows) score.row_at.bias = {bias.rows, static_cast<size_t>(score.diagonals.count)};
-  } else if (bias.rows) {
-    fail("bias.table: expected data, since there are rows, but got NULL");
-  } else if (score.diagonals.count > 0) {
-    const auto sizes = sizes_of(bias.table);
-    if (std::ranges::any_of(sizes, [](int64_t size) { return size > 0; }))
-      fail("bias.table: expected data, or all sizes 0 (no bias), but got NULL with the sizes " +
-           shape_of(bias.table));
-  }
+  if (score.diagonals.count > 0 || bias.table.data || bias.rows)
+    score.bias = bias_of(bias.table, bias.rows != nullptr, "bias.table");
+  if (bias.rows) score.row_at.bias = {bias.rows, static_cast<size_t>(score.diagonals.count)};
   if (sink) score.sink = {sink, static_cast<size_t>(score.q.heads)};
 }
 

@@ -62,7 +62,7 @@ sextant_status sextant_decoder_attend(sextant_decoder* decoder, const sextant_ca
     const sextant_decoder_call& a = need(call, "call");
     Operands<float> operands = {.q = c::operand_of(a.q, "q"),
                                 .scale = c::scale_of(a.scale, a.q.columns)};
-    if (a.bias.data) operands.bias = c::as_float(c::view_of(a.bias, "bias"), "bias");
+    operands.bias = c::bias_of(a.bias, !d.bias_rows.empty(), "bias");
     if (a.sink) operands.sink = {a.sink, static_cast<size_t>(d.heads)};
     const Attended<float> result = {
         .out = c::output_of(need(out, "out"), "out"),

@@ -54,6 +54,9 @@ AnyView<float> output_of(const sextant_array& array, const char* name);
 View<float> as_float(const AnyView<float>& view, const char* name);
 // The scale, for 0 that of D columns. Throws Error if that is infinite.
 double scale_of(double scale, int64_t columns);
+// A table of biases by distance, or null if the array is absent. Throws Error if it has sizes and
+// no data, or if there are rows for it and it is absent.
+View<const float> bias_of(const sextant_array& table, bool has_rows, const char* name);
 // Sets bias, its rows and the sink of a score whose q and diagonals are set.
 void set_bias_and_sink(const sextant_bias& bias, const float* sink, Score<float>& score);
 // Checks q, k, v and out against each other, before memory is spent on a plan for them.

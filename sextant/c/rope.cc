@@ -92,9 +92,8 @@ sextant_status sextant_rope_tables(const sextant_rope* rope, int64_t first_posit
                                    float* cos, float* sin) {
   return guarded([&] {
     const auto& pairs = need(rope, "rope").rotation.pairs;
-    constexpr int64_t kFarthest = int64_t{1} << 52;  // as in attention
-    expect_between("first_position", first_position, -kFarthest, kFarthest);
-    expect_between("count", count, 0, kFarthest);
+    expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
+    expect_between("count", count, 0, kFarthestPosition);
     if (count == 0 || pairs.empty()) return;
     need(cos, "cos"), need(sin, "sin");
     const PositionRun run[] = {{.first = first_position, .count = count}};

@@ -6,8 +6,6 @@
 
 namespace sextant::cache_checks {
 
-inline constexpr int64_t kFarthestPosition = int64_t{1} << 52;  // check_score.cc
-
 // "kv cache: FIELD: expected EXPECTED, but got GOT"
 [[noreturn]] void bad(const std::string& field, const std::string& expected, int64_t got);
 void expect_between(const std::string& field, int64_t got, int64_t low, int64_t high);

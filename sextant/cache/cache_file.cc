@@ -23,7 +23,6 @@ constexpr uint64_t kHeaderBytes = 72, kCheckedBytes = 64;
 constexpr uint64_t kPairBytes = 24, kCrcBytes = 4;
 constexpr uint64_t kMostColumns = uint64_t{1} << 20;
 constexpr uint64_t kMostRows = uint64_t{1} << 40;
-using cache_checks::kFarthestPosition;
 
 constexpr const char* kWhat = "saved cache";
 

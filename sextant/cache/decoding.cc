@@ -88,6 +88,7 @@ PlanShape Decoding::plan_shape() const {
 }
 
 void Decoding::step(const KvCache& cache) {
+  ready_ = false;
   for (const CachedBatch::Entry& entry : batch_.entries_)
     if (cache.rows(entry.sequence) > shape_.most_rows)
       bad("decoding: sequence " + std::to_string(entry.sequence) + ": rows",
@@ -95,13 +96,14 @@ void Decoding::step(const KvCache& cache) {
           cache.rows(entry.sequence));
   batch_.renew(cache);
   // The first step has the diagonals of most_rows rows, so that the workspace grows to its size.
-  set_diagonals(steps_++ == 0 ? shape_.most_rows : batch_.rows_);
+  set_diagonals(grown_ ? batch_.rows_ : shape_.most_rows);
   prepared_->renew(batch_.plan(), plan_shape(), context_);
+  grown_ = ready_ = true;
 }
 
 void Decoding::attend(const KvCache& cache, Operands<float> operands,
                       const Attended<float>& result) {
-  if (steps_ == 0) fail("decoding: attend: expected step() before it");
+  if (!ready_) fail("decoding: attend: expected a step() that succeeds before it");
   batch_.set_keys(operands, cache);
   const int64_t most = shape_.most_rows, count = prepared_->plan().diagonals.count;
   const auto keep = [&](const char* name, View<const float>& table, auto map) {

@@ -48,7 +48,8 @@ class SEXTANT_API Decoding {
   Diagonals diagonals() const;
 
   // Takes the rows that the sequences have now; the queries of the step are the last ones. Throws
-  // Error if a sequence has more than most_rows.
+  // Error if a sequence has more than most_rows, or if its keys are held rotated by another
+  // rotation than its entry's; attend() is then refused until a step succeeds.
   void step(const KvCache& cache);
 
   // Attends with the keys and values of `cache`, that of step() or one that was filled by the same
@@ -68,7 +69,8 @@ class SEXTANT_API Decoding {
   Workspace memory_;
   Context context_;
   std::optional<PreparedPlan> prepared_;
-  int64_t steps_ = 0;
+  bool grown_ = false;  // whether a step has prepared most_rows rows
+  bool ready_ = false;  // whether the last step() succeeded
 };
 
 }  // namespace sextant

@@ -84,12 +84,19 @@ int64_t KvCache::add(int64_t first_position, std::optional<Rotation> rotated_by)
 int64_t KvCache::fork(int64_t sequence, int64_t rows) {
   expect_between("rows", rows, 0, at(sequence).rows);
   Sequence copy = at(sequence);
-  copy.reserved_pages = 0;
+  copy.reserved_rows = 0;
   copy.rows = rows;
   copy.pages.resize(static_cast<size_t>((rows + shape_.page_rows - 1) / shape_.page_rows));
   for (const int64_t page : copy.pages) ++users_[static_cast<size_t>(page)];
   sequences_[next_sequence_] = std::move(copy);
-  return next_sequence_++;
+  const int64_t made = next_sequence_++;
+  try {
+    reserve(sequence, at(sequence).reserved_rows);  // its last page may be shared now
+  } catch (...) {
+    remove(made);
+    throw;
+  }
+  return made;
 }
 
 void KvCache::remove(int64_t sequence) {
@@ -104,24 +111,36 @@ void KvCache::hold_rotated(int64_t sequence, std::optional<Rotation> rotated_by)
   t.rotated_by = std::move(rotated_by);
 }
 
+int64_t KvCache::missing_pages(const Sequence& t, int64_t rows) const {
+  if (rows == 0) return 0;
+  const bool shares_last = !t.pages.empty() && users_[static_cast<size_t>(t.pages.back())] > 1;
+  const int64_t pages = (rows + shape_.page_rows - 1) / shape_.page_rows + (shares_last ? 1 : 0);
+  return std::max<int64_t>(pages - std::ssize(t.pages), 0);
+}
+
 void KvCache::reserve(int64_t sequence, int64_t rows) {
   Sequence& t = at(sequence);
   expect_between("rows", rows, 0, kFarthestPosition);
-  const bool shares_last = !t.pages.empty() && users_[static_cast<size_t>(t.pages.back())] > 1;
-  t.reserved_pages = (rows + shape_.page_rows - 1) / shape_.page_rows + (shares_last ? 1 : 0);
-  t.pages.reserve(static_cast<size_t>(t.reserved_pages));
-  int64_t needed = 0;
+  const int64_t own = missing_pages(t, rows);
+  int64_t needed = own;
   for (const auto& [id, one] : sequences_)
-    needed += std::max<int64_t>(one.reserved_pages - std::ssize(one.pages), 0);
+    if (id != sequence) needed += missing_pages(one, one.reserved_rows);
   add_free_pages(needed - std::ssize(free_));
+  t.pages.reserve(t.pages.size() + static_cast<size_t>(own));
+  t.reserved_rows = rows;
 }
 
 void KvCache::add_free_pages(int64_t count) {
   if (count <= 0) return;
   const size_t pages = users_.size() + static_cast<size_t>(count);
   const auto bytes = [&](int64_t columns) {
-    return pages * static_cast<size_t>(shape_.key_heads * shape_.page_rows * columns *
-                                       key_pages().element_size());
+    size_t all = 0;
+    if (__builtin_mul_overflow(pages,
+                               static_cast<size_t>(shape_.key_heads * shape_.page_rows * columns *
+                                                   key_pages().element_size()),
+                               &all))
+      throw std::bad_array_new_length();
+    return all;
   };
   keys_.resize(bytes(shape_.key_columns));
   values_.resize(bytes(shape_.value_columns));

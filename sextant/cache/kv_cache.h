@@ -70,8 +70,8 @@ class SEXTANT_API KvCache {
   // Sets or removes the rotation by which the keys of a sequence without rows will be stored.
   void hold_rotated(int64_t sequence, std::optional<Rotation> rotated_by);
   // Takes memory for the pages with which the sequence has `rows` rows in all, a copy of a shared
-  // last page included: until then append() allocates nothing. Sequences that outgrow their own
-  // reservation take from these pages, too.
+  // last page included: until then append() allocates nothing, also after fork(). Sequences that
+  // outgrow their own reservation take from these pages, too.
   void reserve(int64_t sequence, int64_t rows);
 
   bool holds(int64_t sequence) const { return sequences_.contains(sequence); }
@@ -111,7 +111,7 @@ class SEXTANT_API KvCache {
  private:
   struct Sequence {
     int64_t rows = 0, first_position = 0;
-    int64_t reserved_pages = 0;  // pages in all, for which free pages are kept
+    int64_t reserved_rows = 0;  // rows in all, for whose pages free ones are kept
     std::vector<int64_t> pages;
     std::optional<Rotation> rotated_by;
   };
@@ -120,6 +120,8 @@ class SEXTANT_API KvCache {
   Sequence& at(int64_t sequence) {
     return const_cast<Sequence&>(std::as_const(*this).at(sequence));
   }
+  // The pages that a sequence lacks for `rows` rows in all, a copy of a shared last one included.
+  int64_t missing_pages(const Sequence& sequence, int64_t rows) const;
   void add_free_pages(int64_t count);
   int64_t new_page();
   void release(int64_t page);

@@ -1,24 +1,21 @@
 #include "sextant/torch/cached_attention.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
-#include "sextant/attention/rotary/rotate.h"
 #include "sextant/base/error.h"
-#include "sextant/torch/operators/executor.h"
+#include "sextant/torch/operators/rotated_rows.h"
 #include "sextant/torch/operators/tensor_data.h"
-#include "sextant/torch/operators/views.h"
 #include "sextant/torch/to_float.h"
 
 namespace sextant {
@@ -83,37 +80,6 @@ const Rotation* only_rotation(const TensorOperands& operands, const Layout& layo
   return only;
 }
 
-// x [1, heads, rows, columns] in float32, rotated at positions first, first + 1, ...
-at::Tensor rotated_from(const at::Tensor& x, const Rotation& rotation, int64_t first) {
-  std::vector<int64_t> positions(static_cast<size_t>(x.size(2)));
-  std::iota(positions.begin(), positions.end(), first);
-  if (!x.requires_grad() || !at::GradMode::is_enabled()) {
-    const at::Tensor out =
-        x.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
-    const HostView rows(view_4d<float>(out));
-    rotate_rows({&rows, 1}, {.rotation = &rotation, .rotary_positions = positions.data()},
-                torch_executor());
-    return out;
-  }
-  const auto pairs = static_cast<int64_t>(rotation.pairs.size());
-  const at::Tensor columns = at::empty({2, pairs}, at::kLong);
-  const at::Tensor angles = at::empty({2, x.size(2), pairs}, at::kFloat);
-  for (int64_t f = 0; f < pairs; ++f) {
-    const Rotation::Pair& pair = rotation.pairs[static_cast<size_t>(f)];
-    columns[0][f] = pair.first;
-    columns[1][f] = pair.second;
-    for (int64_t row = 0; row < x.size(2); ++row) {
-      const CosSin angle = cos_sin(pair.speed * positions[static_cast<size_t>(row)]);
-      angles[0][row][f] = rotation.gain * angle.cos;
-      angles[1][row][f] = rotation.gain * angle.sin;
-    }
-  }
-  const at::Tensor wide = x.to(at::kFloat);
-  const at::Tensor a = wide.index_select(3, columns[0]), b = wide.index_select(3, columns[1]);
-  return wide.index_copy(3, columns[0], a * angles[0] - b * angles[1])
-      .index_copy(3, columns[1], a * angles[1] + b * angles[0]);
-}
-
 // Where keys are held rotated, rotates the queries instead, so that no sweep rotates. Throws Error
 // if that does not give the method's scores: the keys would have to be rotated again.
 void rotate_queries_only(const KvCache& cache, std::span<const SequenceGrowth> sequences,
@@ -136,8 +102,11 @@ void rotate_queries_only(const KvCache& cache, std::span<const SequenceGrowth> s
                      "a method that rotates by the same speeds and gain at every length, but they "
                      "differ, so the keys would have to be rotated again");
     const Frame& frame = layout.cached[n];
-    queries.push_back(rotated_from(operands.q.narrow(2, frame.query_row, frame.queries), *rotation,
-                                   frame.query_position));
+    const at::Tensor positions =
+        at::arange(frame.query_position, frame.query_position + frame.queries, at::kLong);
+    queries.push_back(differentiably_rotated_rows(
+        operands.q.narrow(2, frame.query_row, frame.queries).to(at::kFloat),
+        positions.view({1, 1, -1}), *rotation));
   }
   operands.q = at::cat(queries, 2);
   for (SweepOperand& sweep : operands.sweeps) {
@@ -208,7 +177,10 @@ CachePages pages_of(const KvCache& cache, std::span<const SequenceGrowth> sequen
 
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
-                         int64_t layer, Parameters parameters, const CallTerms& terms) {
+                         int64_t layer, Parameters parameters, const CallTerms& terms,
+                         bool must_rotate) {
+  if (terms.key_bias.defined() || terms.dropout.p > 0)
+    fail("kv cache: key_bias, dropout: expected none, but got one");
   if (layout.queries == 0)
     return at::zeros({1, q.size(1), 0, cache.shape().value_columns}, q.options());
   const at::Tensor table = page_table(cache, sequences, layout.keys / cache.shape().page_rows);
@@ -224,6 +196,10 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
   TensorOperands operands = plain_operands(q, k, v, layout);
   if (!copied) operands.pages = table, operands.key_rows = layout.keys;
   operands = applied(method, std::move(operands), layout, layer, parameters, terms);
+  if (must_rotate && !rotates(operands))
+    fail(
+        "kv cache: rotated_keys: expected a method that rotates keys, as they are stored rotated, "
+        "but it rotates none");
   rotate_queries_only(cache, sequences, layout, operands);
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }

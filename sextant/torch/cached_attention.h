@@ -41,12 +41,13 @@ std::vector<Rotation> rotations_for(const Method& method, const at::Tensor& q, c
 // q [1, heads, rows of all sequences, key_columns] -> [1, heads, rows, value_columns]. The cache
 // holds the new rows already; `layout` is the result of continued() before they were appended.
 // Differentiable in q and the parameters; keys and values are constants. The terms may not have a
-// key_bias or dropout. Where keys are stored rotated, queries alone are rotated. Throws Error as
-// applied() does, and if a method that rotates would need other keys than those that are stored
-// rotated.
+// key_bias or dropout, which are an Error. Where keys are stored rotated, queries alone are
+// rotated. Throws Error as applied() does, if a method that rotates would need other keys than
+// those that are stored rotated, and if must_rotate and it does not rotate.
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
-                         int64_t layer, Parameters parameters, const CallTerms& terms = {});
+                         int64_t layer, Parameters parameters, const CallTerms& terms = {},
+                         bool must_rotate = false);
 
 // The memory of a cache as operands: pages of keys and of values, [pages, heads, page rows,
 // columns], and the pages of each sequence in turn, int64 [1, pages]. It is valid until the cache

@@ -17,8 +17,6 @@
 namespace sextant {
 namespace {
 
-constexpr int64_t kFar = int64_t{1} << 52;
-
 std::string got(const at::Tensor& x) {
   std::ostringstream out;
   out << ", but got " << x.scalar_type() << " " << x.sizes();
@@ -34,7 +32,10 @@ void add_sink(TensorOperands& o, const at::Tensor& sink) {
   if (!at::isFloatingType(sink.scalar_type()) || sink.dim() != 1 || sink.size(0) != heads)
     fail("sink: expected floating [" + std::to_string(heads) + "], a score for each head" +
          got(sink));
-  o.sink = sink.to(wide_type(o.q));
+  const at::Tensor wide = sink.to(wide_type(o.q));
+  if (!(wide < std::numeric_limits<double>::infinity()).all().item<bool>())
+    fail("sink: expected numbers or -infinity, but got NaN or infinity");
+  o.sink = wide;
 }
 
 // [1 or batch, 1 or heads, keys] in float64
@@ -72,7 +73,9 @@ void add_window(TensorOperands& o, const Layout& layout, const DistanceWindow& w
     if (side < DistanceWindow::kNoLimit)
       fail("window: expected at least 0 on each side, or -1 for no limit, but got " +
            std::to_string(side));
-  const auto reach = [](int64_t side) { return side < 0 ? kFar : std::min(side, kFar); };
+  const auto reach = [](int64_t side) {
+    return side < 0 ? kFarthestPosition : std::min(side, kFarthestPosition);
+  };
   const at::Tensor near = near_ranges(layout, reach(window.left), reach(window.right));
   for (SweepOperand& sweep : o.sweeps) sweep.key_ranges = intersection(sweep.key_ranges, near);
 }
@@ -91,8 +94,10 @@ void add_terms(TensorOperands& operands, const Layout& layout, const CallTerms& 
   if (terms.window) add_window(operands, layout, *terms.window);
   if (terms.key_bias.defined()) add_key_bias(operands, terms.key_bias);
   if (terms.sink.defined()) add_sink(operands, terms.sink);
-  operands.softcap = terms.softcap;
-  operands.dropout = terms.dropout;
+  if (terms.softcap != 0 && operands.softcap != 0)
+    fail("softcap: expected none, as the method has a softcap of its own, but got another");
+  if (terms.softcap != 0) operands.softcap = terms.softcap;
+  if (terms.dropout.p != 0) operands.dropout = terms.dropout;
 }
 
 }  // namespace sextant

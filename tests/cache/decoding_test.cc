@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -194,6 +195,28 @@ void expect_refused(const std::function<void()>& call, const std::string& reason
   EXPECT_THAT(call, ::testing::ThrowsMessage<Error>(::testing::HasSubstr(reason)));
 }
 
+TEST(Reserve, AppendingAllocatesNothingAfterAFork) {
+  KvCache cache(kShape);
+  const int64_t sequence = filled(cache, Rows(20, 1));
+  cache.reserve(sequence, 100);
+  cache.fork(sequence, 20);  // shares a last page that is not full
+  const Rows one(1, 2);
+  const int64_t before = allocations();
+  while (cache.rows(sequence) < 100) cache.append(sequence, one.k.view(), one.v.view());
+  EXPECT_EQ(allocations() - before, 0);
+}
+
+TEST(Reserve, ARefusedCallChangesNothing) {
+  KvCache cache(kShape);
+  const int64_t a = filled(cache, Rows(20, 1)), b = filled(cache, Rows(20, 1));
+  EXPECT_THROW(cache.reserve(a, int64_t{1} << 52), std::exception);
+  cache.reserve(b, 100);  // would fail if the pages of `a` counted
+  const Rows one(1, 2);
+  const int64_t before = allocations();
+  while (cache.rows(b) < 100) cache.append(b, one.k.view(), one.v.view());
+  EXPECT_EQ(allocations() - before, 0);
+}
+
 TEST(Decoding, RefusesWhatDoesNotFit) {
   KvCache cache(kShape);
   const int64_t sequence = filled(cache, Rows(20, 1));
@@ -214,7 +237,7 @@ TEST(Decoding, RefusesWhatDoesNotFit) {
   const auto attend = [&](const View<const float>& table) {
     decoding.attend(cache, {.q = q.view(), .bias = table}, {out.view(), lse.view()});
   };
-  expect_refused([&] { attend({}); }, "expected step() before it");
+  expect_refused([&] { attend({}); }, "expected a step() that succeeds before it");
   decoding.step(cache);
   attend({});
   expect_refused([&] { attend(bias.view()); }, "decoding: bias.rows: expected 20");
@@ -223,6 +246,10 @@ TEST(Decoding, RefusesWhatDoesNotFit) {
   expect_refused([&] { attend({}); }, "sequence 0: rows: expected 20, but got 21");
   expect_refused([&] { decoding.step(cache); },
                  "decoding: sequence 0: rows: expected at most 20 (most_rows), but got 21");
+  expect_refused([&] { attend({}); }, "expected a step() that succeeds before it");
+  cache.truncate(sequence, 20);
+  decoding.step(cache);
+  attend({});
 }
 
 }  // namespace

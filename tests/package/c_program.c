@@ -242,6 +242,10 @@ static void test_decoder(int rotated) {
   expect(sextant_decoder_create(cache, &options, &decoder) == SEXTANT_OK, "decoder");
   call.q = d.q = array(q, kHeads, 1, kColumns);
   expect_error(sextant_decoder_attend(decoder, cache, &call, &into_steps, NULL), "step");
+  call.bias = array(NULL, kHeads, kRows, 1);
+  expect_error(sextant_decoder_attend(decoder, cache, &call, &into_steps, NULL),
+               "bias: expected data, or all sizes 0 (no bias), but got NULL");
+  memset(&call.bias, 0, sizeof call.bias);
   for (row = 0; row < kRows; ++row) {
     sextant_array rows_of_k = array(k + row * kColumns, kKeyHeads, 1, kColumns);
     sextant_array rows_of_v = array(v + row * kColumns, kKeyHeads, 1, kColumns);

@@ -175,7 +175,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
     try {
       append(k, v, sequences);
       return parted(attend_cached(*named, joined(q), cache_, growing, layout, layer, parameters,
-                                  terms),
+                                  terms, rotated_keys),
                     q.size(0))
           .contiguous();
     } catch (...) {
@@ -223,7 +223,13 @@ class KvCacheClass final : public torch::CustomClassHolder {
     expect("v.rows", v.size(2), k.size(2));
     expect("k.columns", k.size(3), s.key_columns);
     expect("v.columns", v.size(3), s.value_columns);
-    for (const int64_t sequence : sequences) cache_.rows(sequence);  // or throws
+    for (size_t n = 0; n < sequences.size(); ++n) {
+      cache_.rows(sequences[n]);  // or throws
+      if (std::find(sequences.begin(), sequences.begin() + n, sequences[n]) !=
+          sequences.begin() + n)
+        fail("kv cache: sequences: expected each once, but got " + std::to_string(sequences[n]) +
+             " twice");
+    }
   }
 
   KvCache cache_;

@@ -10,15 +10,14 @@
 
 #include <string>
 
-#include "sextant/attention/rotary/rotate.h"
 #include "sextant/base/error.h"
 #include "sextant/position/spectrum.h"
+#include "sextant/position/turns.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/rotary_options.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
-#include "sextant/torch/operators/executor.h"
 #include "sextant/torch/operators/operator_tags.h"
-#include "sextant/torch/operators/views.h"
+#include "sextant/torch/operators/rotated_rows.h"
 #include "sextant/torch/to_float.h"
 
 namespace sextant {
@@ -50,23 +49,6 @@ Angles angles(const at::Tensor& rotary_positions, const Spectrum& spectrum) {
   return result;
 }
 
-// Rotates a float32 copy in place, by the SIMD kernels.
-at::Tensor rotated_rows(const at::Tensor& x, const at::Tensor& rotary_positions,
-                        const Spectrum& spectrum) {
-  const Rotation plan = rotation(spectrum);
-  const at::Tensor out =
-      x.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
-  const HostView rows(view_4d<float>(out));
-  rotate_rows({&rows, 1},
-              {.rotation = &plan,
-               .rotary_positions = rotary_positions.data_ptr<int64_t>(),
-               .batch_stride = rotary_positions.size(0) == 1 ? 0 : rotary_positions.stride(0),
-               .axis_stride = rotary_positions.stride(1),
-               .row_stride = rotary_positions.stride(2)},
-              torch_executor());
-  return out.to(x.scalar_type());
-}
-
 at::Tensor rotate_cpu(const at::Tensor& x, const at::Tensor& rotary_positions,
                       c10::string_view options, bool back) {
   if (x.dim() != 4)
@@ -78,7 +60,7 @@ at::Tensor rotate_cpu(const at::Tensor& x, const at::Tensor& rotary_positions,
   const at::Tensor at = query_rotary_positions(layout, axes_of(spectrum));
   const Spectrum forth_or_back = back ? clockwise(spectrum) : spectrum;
   // A gain (YaRN's) multiplies rotated columns in both directions: the transpose has the same gain.
-  if (wide_type(x) == at::kFloat) return rotated_rows(x, at, forth_or_back);
+  if (wide_type(x) == at::kFloat) return rotated_rows(x, at, rotation(forth_or_back));
   const Angles a = angles(at, forth_or_back);
   return rotated(x, a.cos.mul_(spectrum.gain).to(x.options()),
                  a.sin.mul_(spectrum.gain).to(x.options()), spectrum)
