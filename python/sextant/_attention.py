@@ -6,16 +6,20 @@ import torch
 
 from sextant import _transforms
 from sextant._call import (
+    as_lengths,
+    by_row,
+    check_number,
+    check_tensors,
     constant,
     has_option,
+    is_packed,
     packing,
     refuse_unknown,
     refuse_unseen,
-    is_packed,
     window_sides,
 )
-from sextant._packing import attend_by_row, attend_nested, by_row, is_nested, longest
-from sextant.cache import refuse_beside_cache
+from sextant._packing import attend_by_row, attend_nested, is_nested, longest
+from sextant.cache import Cache, refuse_beside_cache
 
 
 def methods():
@@ -151,6 +155,9 @@ def attention(
 
     Raises RuntimeError, which names the argument that does not fit.
     """
+    if not isinstance(method, str):
+        raise RuntimeError(f"method: expected the name of a method, but got {type(method).__name__}: "
+                           "a module is called itself, as in encoding(q, k, v)")
     if scale is not None and has_option(method, "scale"):
         options["scale"], scale = scale, None
     if window is not None and has_option(method, "window"):
@@ -158,12 +165,7 @@ def attention(
     unknown = [name for name in options if not has_option(method, name)]
     if unknown:
         refuse_unknown(attention, unknown, method)
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if not isinstance(tensor, torch.Tensor) or tensor.dim() != 4:
-            got = list(tensor.shape) if isinstance(tensor, torch.Tensor) else type(tensor).__name__
-            raise RuntimeError(
-                f"{name}: expected a tensor [batch, heads, rows, columns], but got {got}"
-            )
+    check_tensors("", q=q, k=k, v=v)
     if q.size(1) % max(k.size(1), 1) != 0:
         raise RuntimeError(
             f"q: expected a multiple of the {k.size(1)} heads of k, but got {q.size(1)}"
@@ -208,6 +210,10 @@ def attention(
     )
 
 
+# Beyond these the steps of float32 leave its range.
+LEAST_SOFTCAP, MOST_SOFTCAP = 1e-30, 1e30
+
+
 def drawn_seed(dropout_p):
     """Draws the seed of a call's dropout from torch's default generator; None without dropout.
 
@@ -216,15 +222,6 @@ def drawn_seed(dropout_p):
     if dropout_p == 0:
         return None
     return torch.randint(0, 2**63 - 1, (1,), dtype=torch.int64, device="cpu")
-
-
-def checked_softcap(softcap):
-    """Brings softcap to the operators' form, in which 0 is none."""
-    if softcap is None:
-        return 0.0
-    if not softcap > 0 or softcap == float("inf"):
-        raise RuntimeError(f"softcap: expected a finite number above 0, or None, but got {softcap}")
-    return float(softcap)
 
 
 def attend(
@@ -259,17 +256,27 @@ def attend(
 ):
     """Does the work of ``attention``, with the method in the form of the operators: shape, a list
     [layers, heads, key_heads, head_dim, width, train_length], and options as JSON."""
-    if not 0 <= dropout_p < 1:
-        raise RuntimeError(f"dropout_p: expected at least 0 and below 1, but got {dropout_p}")
-    softcap = checked_softcap(softcap)
+    dropout_p = check_number("dropout_p", dropout_p, "at least 0 and below 1",
+                             lambda p: 0 <= p < 1)
+    softcap = 0.0 if softcap is None else check_number(
+        "softcap", softcap, f"a number from {LEAST_SOFTCAP} to {MOST_SOFTCAP}, or None",
+        lambda x: LEAST_SOFTCAP <= x <= MOST_SOFTCAP)
+    if causal is not None and not isinstance(causal, bool):
+        raise RuntimeError(f"causal: expected True, False or None, but got {causal!r}")
+    packed_queries = as_lengths("packed_queries", packed_queries)
+    packed_keys = as_lengths("packed_keys", packed_keys)
+    if cache is None and sequences is not None:
+        raise RuntimeError("sequences: expected None without a cache, but got a list")
     if cache is not None:
+        if not isinstance(cache, Cache):
+            raise RuntimeError(f"cache: expected a sextant.Cache, but got {type(cache).__name__}")
         refuse_beside_cache(
             causal=(causal is None or causal, True),
             first_query=(first_query, None),
             first_key=(first_key, 0),
             mask=(mask, None),
-            packed_queries=(tuple(packed_queries), ()),
-            packed_keys=(tuple(packed_keys), ()),
+            packed_queries=(packed_queries, []),
+            packed_keys=(packed_keys, []),
             query_segments=(query_segments, None),
             key_segments=(key_segments, None),
             query_positions=(query_positions, None),
@@ -320,7 +327,7 @@ def attend(
 
     if is_nested(q, k, v):
         return attend_nested(attend_rows, q, k, v, **arguments)
-    if by_row(packed_queries) or by_row(packed_keys):
+    if by_row(packed_queries, packed_keys):
         return attend_by_row(attend_rows, q, k, v, **arguments)
     return attend_rows(q, k, v, **arguments)
 
@@ -332,7 +339,7 @@ def _attend_rows(method, parameters, q, k, v, *, layer, causal, first_query, fir
     packed = packing(packed_queries, packed_keys)
     if causal is None and first_query is None:
         refuse_unseen(q.size(2), k.size(2), packed)
-    causal = causal is None or bool(causal)
+    causal = causal is not False
     if first_query is None:
         first_query = 0 if is_packed(packed_queries) else first_key + k.size(2) - q.size(2)
     arguments = {

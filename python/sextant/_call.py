@@ -3,6 +3,8 @@
 import functools
 import inspect
 import json
+import numbers
+import operator
 
 import torch
 
@@ -63,6 +65,22 @@ def refuse_unknown(function, names, method=None):
     raise RuntimeError(f"{name}: expected no argument of this name{other}, but got one. {lists}")
 
 
+def check_tensors(owner, **tensors):
+    """Raises RuntimeError unless all are tensors of four dimensions."""
+    for name, x in tensors.items():
+        if not isinstance(x, torch.Tensor) or x.dim() != 4:
+            got = list(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__
+            raise RuntimeError(f"{owner}{name}: expected a tensor [batch, heads, rows, columns], "
+                               f"but got {got}")
+
+
+def check_number(name, value, expected, fits):
+    """value as a float. Raises RuntimeError unless it is a number (no bool) that fits."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not fits(value):
+        raise RuntimeError(f"{name}: expected {expected}, but got {value!r}")
+    return float(value)
+
+
 def window_sides(window, causal):
     """[left, right] of a window: the keys at distances -right .. left; [] for none."""
     if window is None:
@@ -72,7 +90,9 @@ def window_sides(window, causal):
             raise RuntimeError(f"window: expected at least 1 key, but got {window}")
         return [window - 1, 0 if causal else window - 1]
     sides = list(window) if isinstance(window, (list, tuple)) else None
-    if sides is None or len(sides) != 2 or not all(isinstance(side, int) for side in sides):
+    if sides is None or len(sides) != 2 or not all(
+        isinstance(side, int) and not isinstance(side, bool) for side in sides
+    ):
         raise RuntimeError(
             "window: expected a number of keys or (left, right), distances with -1 for no limit, "
             f"but got {window!r}"
@@ -84,28 +104,66 @@ def is_packed(lengths):
     return lengths.numel() > 0 if isinstance(lengths, torch.Tensor) else len(lengths) > 0
 
 
-def as_list(lengths):
-    """Cumulative lengths as a list."""
-    if not isinstance(lengths, torch.Tensor):
-        return [int(length) for length in lengths]
-    if lengths.dim() != 1 or lengths.dtype not in (torch.int32, torch.int64):
-        raise RuntimeError(
-            "packed_queries, packed_keys: expected int32 or int64 [sequences + 1], but got "
-            f"{str(lengths.dtype).removeprefix('torch.')} {list(lengths.shape)}"
-        )
-    return lengths.tolist()
+def as_lengths(name, lengths):
+    """Cumulative lengths as they are given (None, a list or tuple, an array, a tensor), as a list of
+    integers, or as a list of such lists, one for each row of the batch. A tensor that torch.compile
+    traces is returned as it is."""
+    if lengths is None:
+        return []
+    if isinstance(lengths, torch.Tensor):
+        if lengths.dim() not in (1, 2) or lengths.dtype not in (torch.int32, torch.int64):
+            raise RuntimeError(
+                f"{name}: expected int32 or int64 [sequences + 1] or [batch, sequences + 1], but "
+                f"got {str(lengths.dtype).removeprefix('torch.')} {list(lengths.shape)}"
+            )
+        if compiling() and lengths.dim() == 2:
+            raise RuntimeError(f"{name}: expected lists for each row of the batch, as torch.compile "
+                               "does not know the values of a tensor, but got a tensor")
+        if compiling():
+            return lengths
+    values = lengths.tolist() if hasattr(lengths, "tolist") else lengths
+    try:
+        return [operator.index(value) if hasattr(value, "__index__") and not _has_rows(value)
+                else [operator.index(one) for one in
+                      (value.tolist() if hasattr(value, "tolist") else value)]
+                for value in values]
+    except TypeError as error:
+        raise RuntimeError(f"{name}: expected cumulative lengths, integers or a list of integers "
+                           f"for each row of the batch, but got {lengths!r}") from error
+
+
+def _has_rows(value):
+    """A tensor or array of one element has __index__, too."""
+    return getattr(value, "ndim", 0) > 0
+
+
+def by_row(packed_queries, packed_keys):
+    """Whether lengths of as_lengths() are a list for each row of the batch."""
+    queries, keys = (
+        not isinstance(lengths, torch.Tensor) and any(isinstance(row, list) for row in lengths)
+        for lengths in (packed_queries, packed_keys)
+    )
+    if queries != keys and is_packed(packed_queries) and is_packed(packed_keys):
+        raise RuntimeError("packed_keys: expected lengths for all rows of the batch or for each, as "
+                           "packed_queries, but got the other form")
+    return queries or keys
+
+
+def check_cumulative(name, lengths, rows):
+    """Raises RuntimeError unless cumulative lengths start at 0, never fall and end at rows."""
+    falls = any(b < a for a, b in zip(lengths, lengths[1:]))
+    if not lengths or lengths[0] != 0 or lengths[-1] != rows or falls:
+        raise RuntimeError(f"{name}: expected cumulative lengths that start at 0, never fall and "
+                           f"end at {rows}, but got {lengths}")
 
 
 def packing(packed_queries, packed_keys):
-    """The arguments of the operators for two lists or tensors. A traced call passes tensors on, as
+    """The arguments of the operators for lengths of as_lengths(). Traced tensors are passed on, as
     their values are not known yet."""
-    arguments = {}
-    for side, lengths in (("queries", packed_queries), ("keys", packed_keys)):
-        if isinstance(lengths, torch.Tensor) and compiling():
-            arguments[f"cumulative_{side}"] = lengths
-        else:
-            arguments[f"packed_{side}"] = as_list(lengths)
-    return arguments
+    return {
+        f"cumulative_{side}" if isinstance(lengths, torch.Tensor) else f"packed_{side}": lengths
+        for side, lengths in (("queries", packed_queries), ("keys", packed_keys))
+    }
 
 
 def refuse_unseen(queries, keys, arguments):

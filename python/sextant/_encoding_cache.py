@@ -1,5 +1,6 @@
 """Decoding with an encoding of one's own over a ``sextant.Cache``."""
 
+from sextant._packing import joined_rows, split_rows
 from sextant._rows import Frame, Rows
 
 
@@ -9,27 +10,16 @@ def decode(encoding, q, k, v, cache, sequences):
     if q.size(0) != k.size(0) or q.size(2) != k.size(2):
         raise RuntimeError(f"q: expected batch {k.size(0)} and {k.size(2)} rows, one query for "
                            f"each new key, but got {q.size(0)} and {q.size(2)}")
-    fresh, before = cache._held is None, list(cache.sequences)
-    held = cache._hold(k, v)
-    lengths = None
-    try:
-        ids = cache._batch(q.size(0), sequences)
-        lengths = {sequence: held.rows(sequence) for sequence in ids}
+    if cache.rotated_keys:
+        raise RuntimeError("cache: expected one without rotated_keys, as an encoding of one's own "
+                           "rotates keys when they are read")
+    with cache.batch(k, v, q.size(0), sequences) as (held, ids):
         held.append(k, v, ids)
         return _attended(encoding, q, held, ids, v.size(3))
-    except Exception:
-        for sequence, rows in (lengths or {}).items():
-            if held.rows(sequence) > rows:
-                held.truncate(sequence, rows)
-        for sequence in cache.sequences[len(before):]:
-            held.remove(sequence)
-        cache.sequences = before
-        cache._held = None if fresh else held
-        raise
 
 
 def _attended(encoding, q, held, ids, value_columns):
-    batch, heads, queries, columns = q.shape
+    batch, heads, queries, _ = q.shape
     if batch == 0 or queries == 0:
         return q.new_zeros(batch, heads, queries, value_columns)
     changes = encoding.overrides("phases")
@@ -43,7 +33,7 @@ def _attended(encoding, q, held, ids, value_columns):
         first += (keys + page_rows - 1) // page_rows
     rows = Rows(frames, True, batch * queries, table.numel() * page_rows)
     # All sequences form one batch entry, one after the other.
-    joined = q.transpose(0, 1).reshape(1, heads, batch * queries, columns)
+    joined = joined_rows(q)
     reads = changes or encoding.overrides("key_bias")
     k = _gathered(key_pages, table) if reads else _shaped(key_pages, rows.keys)
     v = _gathered(value_pages, table) if changes else _shaped(value_pages, rows.keys)
@@ -53,13 +43,12 @@ def _attended(encoding, q, held, ids, value_columns):
         operands.update(k=key_pages, v=value_pages)
         place = {"pages": table, "key_rows": rows.keys}
     out = encoding.attend(q, operands, rows, **place)
-    return out.view(heads, batch, queries, value_columns).transpose(0, 1).contiguous()
+    return split_rows(out, batch).contiguous()
 
 
 def _gathered(pages, table):
     """A copy of the keys or values of all sequences, [1, heads, rows, columns]."""
-    chosen = pages.index_select(0, table.view(-1))
-    return chosen.transpose(0, 1).reshape(1, pages.size(1), -1, pages.size(3))
+    return joined_rows(pages.index_select(0, table.view(-1)))
 
 
 def _shaped(pages, rows):

@@ -7,8 +7,8 @@ import torch
 
 from sextant import _transforms
 from sextant._attention import attend
-from sextant._call import as_list, refuse_unknown
-from sextant._packing import by_row, joined_lengths
+from sextant._call import as_lengths, by_row, refuse_unknown
+from sextant._packing import joined_lengths
 
 
 class Method(torch.nn.Module):
@@ -110,7 +110,8 @@ class Method(torch.nn.Module):
         first_query, which a recurrence over the input (recursive with ``over="input"``) continues
         from; gradients do not pass through it when the call is traced. If x has 16 bits, the result
         is rounded to them, and a sequence in parts differs from a whole one by that rounding."""
-        if by_row(packed_queries):
+        packed_queries = as_lengths("packed_queries", packed_queries)
+        if by_row(packed_queries, packed_queries):
             if input_before is not None:
                 raise RuntimeError("input_before: expected none, as sequences are packed by row")
             row = self.embed(
@@ -125,7 +126,7 @@ class Method(torch.nn.Module):
         arguments = {
             "first_query": first_query,
             "causal": causal,
-            "packed_queries": as_list(packed_queries),
+            "packed_queries": packed_queries,
             "last": last,
             "token_ids": token_ids,
             "input_before": input_before,
@@ -179,7 +180,8 @@ class Method(torch.nn.Module):
         return f"{self.name}, options={self.options}"
 
 
-_PLACE = frozenset(inspect.signature(attend).parameters)
+_PLACE = frozenset(p.name for p in inspect.signature(attend).parameters.values()
+                   if p.kind == inspect.Parameter.KEYWORD_ONLY)
 
 
 def _fill(value, spec, start):

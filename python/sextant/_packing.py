@@ -2,75 +2,47 @@
 
 import torch
 
-
-def by_row(lengths):
-    """Whether cumulative lengths are a list for each row of the batch."""
-    if isinstance(lengths, torch.Tensor):
-        return lengths.dim() == 2
-    return len(lengths) > 0 and not any(
-        isinstance(n, int) or (isinstance(n, torch.Tensor) and n.dim() == 0) for n in lengths
-    )
-
-
-def _rows_of(name, lengths, batch, rows):
-    """Cumulative lengths of each row as lists."""
-    lists = [row.tolist() if isinstance(row, torch.Tensor) else [int(n) for n in row]
-             for row in lengths]
-    if len(lists) != batch:
-        raise RuntimeError(
-            f"{name}: expected one list for each of the {batch} rows of the batch, but got "
-            f"{len(lists)}"
-        )
-    for n, sums in enumerate(lists):
-        if not sums or sums[0] != 0 or sums[-1] != rows:
-            raise RuntimeError(
-                f"{name}: row {n}: expected cumulative lengths from 0 to {rows}, but got {sums}"
-            )
-    return lists
+from sextant._call import as_lengths, check_cumulative
 
 
 def joined_lengths(name, lengths, batch, rows):
-    """The cumulative lengths of the rows one after the other."""
+    """The cumulative lengths of the rows of a batch one after the other."""
+    if len(lengths) != batch or not all(isinstance(sums, list) for sums in lengths):
+        raise RuntimeError(f"{name}: expected one list for each of the {batch} rows of the batch, "
+                           f"but got {len(lengths)} entries")
     joined = [0]
-    for n, sums in enumerate(_rows_of(name, lengths, batch, rows)):
+    for n, sums in enumerate(lengths):
+        check_cumulative(f"{name}: row {n}", sums, rows)
         joined += [n * rows + length for length in sums[1:]]
     return joined
 
 
-def _joined(x):
+def joined_rows(x):
     """[batch, heads, rows, columns] -> [1, heads, batch * rows, columns]"""
     return x.transpose(0, 1).reshape(1, x.size(1), -1, x.size(3))
 
 
-def _parted(x, batch):
+def split_rows(x, batch):
     """[1, heads, batch * rows, ...] -> [batch, heads, rows, ...]"""
     return x.squeeze(0).unflatten(1, (batch, x.size(2) // batch)).transpose(0, 1)
 
 
-def _joined_positions(x, batch):
-    """[rows], [batch, rows] or [1 or batch, axes, rows] -> [1, axes, batch * rows]"""
+def _joined_numbers(x, batch):
+    """Positions or a bias by key, [rows], [batch, rows] or [1 or batch, n, rows] -> [1, n, batch *
+    rows]; None stays None."""
     if x is None:
         return None
     x = x.unsqueeze(0) if x.dim() == 1 else x
     x = x.unsqueeze(1) if x.dim() == 2 else x
-    return x.expand(batch, -1, -1).transpose(0, 1).reshape(1, x.size(1), -1)
-
-
-def _joined_key_bias(x, batch):
-    """[keys], [batch, keys] or [batch, 1 or heads, keys] -> [1, 1 or heads, batch * keys]"""
-    if x is None:
-        return None
-    x = x.unsqueeze(0) if x.dim() == 1 else x
-    x = x.unsqueeze(1) if x.dim() == 2 else x
-    return x.expand(batch, -1, -1).transpose(0, 1).reshape(1, x.size(1), -1)
+    return joined_rows(x.expand(batch, -1, -1).unsqueeze(3)).squeeze(3)
 
 
 def _joined_segments(x):
     return None if x is None else x.reshape(1, -1)
 
 
-def _results(results, of_each):
-    return tuple(map(of_each, results)) if isinstance(results, tuple) else of_each(results)
+def _map_results(results, function):
+    return tuple(map(function, results)) if isinstance(results, tuple) else function(results)
 
 
 def attend_by_row(attend, q, k, v, *, packed_queries, packed_keys, mask, key_bias, query_segments,
@@ -93,17 +65,17 @@ def attend_by_row(attend, q, k, v, *, packed_queries, packed_keys, mask, key_bia
                 f"got {len(keys)}"
             )
     results = attend(
-        *(_joined(x) for x in (q, k, v)),
+        *(joined_rows(x) for x in (q, k, v)),
         **lengths,
         mask=None,
-        key_bias=_joined_key_bias(key_bias, batch),
+        key_bias=_joined_numbers(key_bias, batch),
         query_segments=_joined_segments(query_segments),
         key_segments=_joined_segments(key_segments),
-        query_positions=_joined_positions(query_positions, batch),
-        key_positions=_joined_positions(key_positions, batch),
+        query_positions=_joined_numbers(query_positions, batch),
+        key_positions=_joined_numbers(key_positions, batch),
         **arguments,
     )
-    return _results(results, lambda x: _parted(x, batch))
+    return _map_results(results, lambda x: split_rows(x, batch))
 
 
 def is_nested(*tensors):
@@ -153,10 +125,11 @@ def attend_nested(attend, q, k, v, *, packed_queries, packed_keys, **arguments):
     )
     if not torch.equal(keys, values):
         raise RuntimeError("v: expected sequences as long as those of k, but got others")
-    results = attend(q, k, v, packed_queries=queries, packed_keys=keys, **arguments)
+    results = attend(q, k, v, packed_queries=as_lengths("q", queries),
+                     packed_keys=as_lengths("k", keys), **arguments)
 
     def nested(x):
         rows = x.squeeze(0).transpose(0, 1).contiguous()
         return torch.nested.nested_tensor_from_jagged(rows, queries).transpose(1, 2)
 
-    return _results(results, nested)
+    return _map_results(results, nested)

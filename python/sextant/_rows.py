@@ -4,6 +4,8 @@ from collections import namedtuple
 
 import torch
 
+from sextant._call import as_lengths, by_row, check_cumulative, packing, refuse_unseen
+
 _FARTHEST = 2**24  # float32 has all integers up to it
 
 # A sequence: rows of q and of k with consecutive positions. A query sees keys of its own frame only
@@ -70,36 +72,36 @@ class Rows:
         return positions
 
 
-def _cumulative(name, lengths, rows):
-    lengths = lengths.tolist() if isinstance(lengths, torch.Tensor) else list(lengths)
-    falls = any(b < a for a, b in zip(lengths, lengths[1:]))
-    if not lengths or lengths[0] != 0 or lengths[-1] != rows or falls:
-        raise RuntimeError(f"{name}: expected cumulative lengths that start at 0, never fall and "
-                           f"end at {rows}, but got {lengths}")
-    return lengths
-
-
-def rows_of(q, k, causal, first_query, first_key, packed_queries, packed_keys):
+def rows_of_call(q, k, causal, first_query, first_key, packed_queries, packed_keys):
     """The rows of q and k, from the arguments of ``sextant.attention``."""
+    if causal is not None and not isinstance(causal, bool):
+        raise RuntimeError(f"causal: expected True, False or None, but got {causal!r}")
     queries, keys = q.size(2), k.size(2)
-    if len(packed_queries) == 0 and len(packed_keys) == 0:
+    packed_queries = as_lengths("packed_queries", packed_queries)
+    packed_keys = as_lengths("packed_keys", packed_keys)
+    if by_row(packed_queries, packed_keys) or isinstance(packed_queries, torch.Tensor):
+        raise RuntimeError("packed_queries, packed_keys: expected one list of cumulative lengths, "
+                           "but got lengths for each row of the batch, or a traced tensor")
+    is_causal = causal is not False
+    if not packed_queries and not packed_keys:
         if first_query is None:
-            if causal and queries > keys:
-                raise RuntimeError(
-                    f"first_query: expected the position of query 0, or causal=False, as there are "
-                    f"{queries} queries and {keys} keys, but got None")
+            if causal is None:
+                refuse_unseen(queries, keys, {})
             first_query = first_key + keys - queries
-        return Rows([Frame(0, queries, first_query, 0, keys, first_key)], causal, queries, keys)
+        return Rows([Frame(0, queries, first_query, 0, keys, first_key)], is_causal, queries, keys)
     if (first_query or 0) != 0 or first_key != 0:
         raise RuntimeError("first_query, first_key: expected 0, as sequences are packed, but got "
                            f"{first_query}, {first_key}")
-    of_queries = _cumulative("packed_queries", packed_queries, queries)
-    of_keys = _cumulative("packed_keys", packed_keys, keys)
-    if len(of_queries) != len(of_keys):
-        raise RuntimeError(f"packed_keys: expected {len(of_queries)} entries, as packed_queries, "
-                           f"but got {len(of_keys)}")
+    check_cumulative("packed_queries", packed_queries, queries)
+    check_cumulative("packed_keys", packed_keys, keys)
+    if len(packed_queries) != len(packed_keys):
+        raise RuntimeError(f"packed_keys: expected {len(packed_queries)} entries, as "
+                           f"packed_queries, but got {len(packed_keys)}")
+    if causal is None:
+        refuse_unseen(queries, keys, packing(packed_queries, packed_keys))
     frames = []
-    for n in range(len(of_queries) - 1):
-        count, of = of_queries[n + 1] - of_queries[n], of_keys[n + 1] - of_keys[n]
-        frames.append(Frame(of_queries[n], count, of - count, of_keys[n], of, 0))
-    return Rows(frames, causal, queries, keys)
+    for query, next_query, key, next_key in zip(packed_queries, packed_queries[1:], packed_keys,
+                                                packed_keys[1:]):
+        count, seen = next_query - query, next_key - key
+        frames.append(Frame(query, count, seen - count, key, seen, 0))
+    return Rows(frames, is_causal, queries, keys)

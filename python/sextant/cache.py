@@ -1,5 +1,7 @@
 """The key-value cache, for decoding."""
 
+import contextlib
+
 import torch
 
 from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
@@ -159,16 +161,29 @@ class Cache:
     def attend(self, q, k, v, *, name, shape, options, parameters, layer, sequences=None,
                scale=None, sink=None, window=(), softcap=0.0):
         """Appends k and v and computes attention; ``sextant.attention`` and ``Method`` call it."""
-        fresh = self._held is None
-        held = self._hold(k, v)
-        before = list(self.sequences)
-        try:
-            ids = self._batch(q.size(0), sequences)
+        with self.batch(k, v, q.size(0), sequences) as (held, ids):
             return held.attend(
                 q, k, v, ids, name, shape, options, parameters, layer, scale, sink, list(window),
                 softcap, self.rotated_keys
             )
+
+    @contextlib.contextmanager
+    def batch(self, k, v, count, sequences):
+        """Yields the ``torch.classes.sextant.KVCache``, with the sizes of k and v, and the ids of
+        a batch of ``count`` sequences, which a first call adds. Afterwards the cache has the
+        sequences and rows that it had before if there was an error."""
+        fresh = self._held is None
+        held = self._hold(k, v)
+        before = list(self.sequences)
+        rows = {}
+        try:
+            ids = self._batch(count, sequences)
+            rows = {sequence: held.rows(sequence) for sequence in ids}
+            yield held, ids
         except Exception:
+            for sequence, kept in rows.items():
+                if held.rows(sequence) > kept:
+                    held.truncate(sequence, kept)
             for sequence in self.sequences[len(before) :]:
                 held.remove(sequence)
             self.sequences = before

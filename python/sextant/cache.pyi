@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from os import PathLike
 from typing import Any
 
@@ -32,6 +33,9 @@ class Cache:
     def read(self, sequence: int) -> tuple[Tensor, Tensor]: ...
     def save(self, sequence: int, path: str | PathLike[str]) -> None: ...
     def load(self, path: str | PathLike[str]) -> int: ...
+    def batch(
+        self, k: Tensor, v: Tensor, count: int, sequences: Sequence[int] | None
+    ) -> AbstractContextManager[tuple[Any, list[int]]]: ...
     def attend(
         self,
         q: Tensor,

@@ -6,8 +6,9 @@ import torch
 
 from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
 from sextant._encoding_cache import decode
-from sextant._rows import rows_of
-
+from sextant._call import as_lengths, check_tensors, refuse_unknown
+from sextant._rows import rows_of_call
+from sextant.cache import refuse_beside_cache
 
 HOOKS = ("bias", "weight", "on_query", "on_key", "on_value", "key_bias", "query_scale", "speeds",
          "phases", "sink")
@@ -105,27 +106,33 @@ class Encoding(torch.nn.Module):
     def sink(self):
         """One more score for each query head, in the denominator only, [heads]."""
 
-    def forward(self, q, k, v, *, causal=True, first_query=None, first_key=0, mask=None,
-                packed_queries=(), packed_keys=(), cache=None, sequences=None):
+    def forward(self, q, k, v, *, causal=None, first_query=None, first_key=0, mask=None,
+                packed_queries=(), packed_keys=(), cache=None, sequences=None, **unknown):
         """Computes attention and returns [batch, heads, queries, value_dim] in the type of q.
 
-        Shapes and arguments are those of ``sextant.attention``. Packed sequences are separate: the
-        hooks that read keys are called once for each. With ``cache`` (``sextant.Cache``) k and v
-        are the new rows of its sequences, and hooks that read keys read all of a sequence.
+        Shapes and arguments are those of ``sextant.attention``, but mask is bool [1 or batch, 1 or
+        heads, queries, keys], and sequences are packed by one list of lengths for the whole batch.
+        Its other arguments (scale, sink, window, key_bias, return_lse, softcap, dropout_p) are none
+        here. Packed sequences are separate: the hooks that read keys are called once for each. With
+        ``cache`` (a ``sextant.Cache`` without rotated_keys) k and v are the new rows of its
+        sequences, and hooks that read keys read all of a sequence.
 
         Raises RuntimeError that names the argument, or the hook with the expected and the actual
         shape.
         """
+        if unknown:
+            refuse_unknown(Encoding.forward, list(unknown))
         self._check_call(q, k, v)
         if cache is not None:
-            given = (causal, first_query, first_key, mask, len(packed_queries), len(packed_keys))
-            if given != (True, None, 0, None, 0, 0):
-                raise RuntimeError("causal, first_query, first_key, mask, packed_queries, "
-                                   "packed_keys: expected their defaults, as a cache is there")
+            refuse_beside_cache(
+                causal=(causal is None or causal, True), first_query=(first_query, None),
+                first_key=(first_key, 0), mask=(mask, None),
+                packed_queries=(as_lengths("packed_queries", packed_queries), []),
+                packed_keys=(as_lengths("packed_keys", packed_keys), []))
             return decode(self, q, k, v, cache, sequences)
         if sequences is not None:
             raise RuntimeError("sequences: expected None without a cache")
-        rows = rows_of(q, k, causal, first_query, first_key, packed_queries, packed_keys)
+        rows = rows_of_call(q, k, causal, first_query, first_key, packed_queries, packed_keys)
         return self.attend(q, self.operands(q, k, v, rows), rows, mask=mask)
 
     def overrides(self, hook):
@@ -149,11 +156,10 @@ class Encoding(torch.nn.Module):
 
     def _check_call(self, q, k, v):
         name = type(self).__name__
-        for argument, x in (("q", q), ("k", k), ("v", v)):
-            if not isinstance(x, torch.Tensor) or x.dim() != 4:
-                got = list(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__
-                raise RuntimeError(f"{name}: {argument}: expected a tensor [batch, heads, rows, "
-                                   f"columns], but got {got}")
+        check_tensors(f"{name}: ", q=q, k=k, v=v)
+        if self.pairing not in ("half-split", "interleaved"):
+            raise RuntimeError(f"{name}.pairing: expected half-split or interleaved, but got "
+                               f"{self.pairing!r}")
         for argument, got, expected in (
                 ("q", q.size(1), self.heads), ("k", k.size(1), self.key_heads),
                 ("v", v.size(1), self.key_heads)):
@@ -190,9 +196,10 @@ class _Operands:
 
     def _call(self, hook, *arguments):
         function = getattr(self.encoding, hook)
-        if not callable(function):
-            raise RuntimeError(f"{self.name}.{hook}: expected a method, but it is "
-                               f"{type(function).__name__}: attributes need other names than hooks")
+        if not callable(function) or hook in vars(self.encoding):
+            raise RuntimeError(f"{self.name}.{hook}: expected a method of the class, but it is an "
+                               f"attribute of type {type(function).__name__}, which needs another "
+                               "name")
         return function(*arguments)
 
     def _refuse(self, hook, expected, got):
@@ -230,20 +237,21 @@ class _Operands:
             if isinstance(value, tuple):
                 value, row_at = value if len(value) == 2 else (None, None)
                 exact = {"rows": None}
-                if not isinstance(row_at, torch.Tensor) or row_at.is_floating_point() or (
-                        row_at.shape != distances.shape):
+                if not isinstance(row_at, torch.Tensor) or row_at.dtype not in (
+                        torch.int32, torch.int64) or row_at.shape != distances.shape:
                     got = (f"{row_at.dtype} {list(row_at.shape)}"
                            if isinstance(row_at, torch.Tensor) else type(row_at).__name__)
                     self._refuse(hook, "a pair of a table and int64 [distances="
                                  f"{distances.numel()}], the row of each distance", got)
+                if row_at.numel() and int(row_at.abs().max()) >= 2**31:  # the operator has int32
+                    self._refuse(hook, "rows of the table", int(row_at.abs().max()))
                 self.named[hook + "_rows"] = row_at.to("cpu", torch.int32)
             if hook == "on_value":
                 exact["columns"] = value_columns
             elif hook.startswith("on_"):
                 exact["columns"] = None
             value = self._checked(hook, value, "heads", **exact)
-            if hook.startswith("on_") and value.size(2) > (
-                    value_columns if hook == "on_value" else columns):
+            if hook in ("on_query", "on_key") and value.size(2) > columns:
                 self._refuse(hook, f"at most {columns} columns, as q", value.size(2))
             self.named[hook] = value.to(self.wide)
 
@@ -324,9 +332,9 @@ class _Operands:
         if 2 * speeds.numel() > columns:
             self._refuse("speeds", f"at most {columns // 2} pairs, as q has {columns} columns",
                          speeds.numel())
+        if not bool(speeds.isfinite().all()):
+            self._refuse("speeds", "finite numbers", "NaN or infinity")
         pairs = torch.arange(speeds.numel())
-        if self.encoding.pairing not in ("half-split", "interleaved"):
-            self._refuse("pairing", "half-split or interleaved", repr(self.encoding.pairing))
         split = self.encoding.pairing == "half-split"
         first, second = (pairs, pairs + speeds.numel()) if split else (2 * pairs, 2 * pairs + 1)
         self.named["speeds"] = speeds.to("cpu", torch.float64)
@@ -340,10 +348,8 @@ def _rotated(x, angles, pairing):
     cos, sin = angles.cos(), angles.sin()
     if pairing == "half-split":
         first, second = x[..., :pairs], x[..., pairs:2 * pairs]
-    elif pairing == "interleaved":
-        first, second = x[..., 0:2 * pairs:2], x[..., 1:2 * pairs:2]
     else:
-        raise RuntimeError(f"pairing: expected half-split or interleaved, but got {pairing!r}")
+        first, second = x[..., 0:2 * pairs:2], x[..., 1:2 * pairs:2]
     both = first * cos - second * sin, first * sin + second * cos
     head = torch.cat(both, 3) if pairing == "half-split" else torch.stack(both, 4).flatten(3)
     return torch.cat((head, x[..., 2 * pairs:]), 3)

@@ -42,7 +42,7 @@ class Encoding(torch.nn.Module):
         k: Tensor,
         v: Tensor,
         *,
-        causal: bool = ...,
+        causal: bool | None = ...,
         first_query: int | None = ...,
         first_key: int = ...,
         mask: Tensor | None = ...,

@@ -94,6 +94,11 @@ class Report:
     unjudged: list[Unjudged] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        """The report as the command prints it."""
+        from .table import text_of
+        return text_of(self).rstrip("\n")
+
     @property
     def verdict(self) -> str:
         if self.findings:

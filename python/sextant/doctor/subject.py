@@ -41,6 +41,9 @@ def resolve(name: str) -> pathlib.Path:
     path = pathlib.Path(name).expanduser()
     if path.is_file() and path.name == "config.json":
         path = path.parent
+    if path.is_file():
+        raise SubjectError(f"{name}: expected a folder with config.json, or two files to compare, "
+                           "but got a file; `sextant explain` reads one file")
     if not path.is_dir() and re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         home = pathlib.Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
         hub = pathlib.Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
@@ -52,7 +55,8 @@ def resolve(name: str) -> pathlib.Path:
     if reference.is_file():
         path = path / "snapshots" / reference.read_text(encoding="utf-8").strip()
     if not (path / "config.json").is_file():
-        raise SubjectError(f"{path}: expected a folder with config.json")
+        raise SubjectError(f"{path}: expected a folder with config.json, but "
+                           f"{'it has none' if path.is_dir() else 'there is no such folder'}")
     return path
 
 

@@ -1,5 +1,6 @@
 """scale, sink, window, key_bias and return_lse beside every method, and queries that see no key."""
 
+import contextlib
 import unittest
 
 import torch
@@ -118,6 +119,24 @@ class Results(unittest.TestCase):
             self.assertEqual((out.dtype, lse.dtype, list(lse.shape)),
                              (dtype, torch.float32, [1, 2, 4]))
 
+    def test_lse_has_gradients_under_a_dispatch_mode(self):
+        if not hasattr(torch.utils, "_python_dispatch"):
+            self.skipTest("this torch has no dispatch modes")
+
+        class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, arguments=(), named=None):
+                return function(*arguments, **(named or {}))
+
+        q, k, v = torch.randn(3, 1, 2, 5, 4, dtype=torch.float64)
+        q.requires_grad_()
+        gradients = []
+        for mode in (contextlib.nullcontext(), Mode()):
+            with mode:
+                out, lse = sextant.attention(q, k, v, "rope", key_bias=torch.arange(5.0).double(),
+                                             return_lse=True)
+                gradients.append(torch.autograd.grad(lse.sum() + out.sum(), q)[0])
+        close(*gradients)
+
     def test_parts_of_keys_join_by_lse(self):
         q, k, v = (torch.randn(1, 2, rows, 8) for rows in (3, 7, 7))
         out, _ = sextant.attention(q, k, v, causal=False, return_lse=True)
@@ -134,6 +153,12 @@ class Results(unittest.TestCase):
             ({"sink": torch.zeros(3)}, r"sink: expected floating \[4\].*but got Float \[3\]"),
             ({"key_bias": torch.zeros(4)}, r"key_bias: expected floating \[keys\].*keys 5"),
             ({"key_bias": torch.full((5,), torch.nan)}, "key_bias: expected numbers or -infinity"),
+            ({"sink": torch.tensor([0, 0, 0, torch.nan])}, "sink: expected numbers or -infinity"),
+            ({"sink": torch.full((4,), torch.inf)}, "sink: expected numbers or -infinity"),
+            ({"causal": "no"}, "causal: expected True, False or None, but got 'no'"),
+            ({"sequences": [0]}, "sequences: expected None without a cache"),
+            ({"cache": 3}, "cache: expected a sextant.Cache, but got int"),
+            ({"window": (True, False)}, r"window: expected a number of keys or \(left, right\)"),
             ({"window": 0}, "window: expected at least 1 key, but got 0"),
             ({"window": (1, 2, 3)}, r"window: expected a number of keys or \(left, right\)"),
             ({"window": (-2, 0)}, "window: expected at least 0 on each side"),
@@ -144,6 +169,10 @@ class Results(unittest.TestCase):
                 sextant.attention(q, q, q, method="alibi", **arguments)
         with self.assertRaisesRegex(RuntimeError, "attn_mask: expected no .*see mask.*layer"):
             sextant.method("alibi", heads=4, head_dim=8)(q, q, q, attn_mask=None)
+        with self.assertRaisesRegex(RuntimeError, "options: expected no argument of this name"):
+            sextant.method("alibi", heads=4, head_dim=8)(q, q, q, options={})
+        with self.assertRaisesRegex(RuntimeError, "method: expected the name .* but got Method"):
+            sextant.attention(q, q, q, method=sextant.method("alibi", heads=4, head_dim=8))
         for term in ({"key_bias": torch.zeros(5)}, {"return_lse": True}):
             with self.subTest(**term), self.assertRaisesRegex(RuntimeError, "as a cache is there"):
                 sextant.attention(q, q, q, cache=sextant.Cache(), **term)

@@ -181,6 +181,7 @@ class Decoding(unittest.TestCase):
         for first, later, message in (
             (dict(method="rope"), dict(method="rope", base=500), "would have to be rotated again"),
             (dynamic, dynamic, "would have to be rotated again"),
+            (dict(method="rope"), dict(method="alibi"), "rotated_keys: expected a method that rot"),
             (dict(method="alibi"), None, "rotated_keys: expected a method that rotates keys"),
             (dict(method="xpos"), None, "without growth"),
             (dict(method="rerope", window=4), None, "once, at their positions"),

@@ -219,8 +219,19 @@ class OwnEncoding(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "Wrong.bias"):
                 Wrong(heads=HEADS, key_heads=KEY_HEADS)(q, k, v, cache=cache)
             self.assertEqual([cache.rows(s) for s in cache.sequences], [LENGTH, LENGTH])
-            with self.assertRaisesRegex(RuntimeError, "expected their defaults"):
+            with self.assertRaisesRegex(RuntimeError, "causal: expected True, as a cache is there"):
                 e(q, k, v, cache=cache, causal=False)
+
+    def test_sequences_of_a_cache_that_do_not_fit(self):
+        with torch.no_grad():
+            q, k, v = heads(dtype=torch.float32)
+            e, cache = sextant.Encoding(heads=HEADS, key_heads=KEY_HEADS), sextant.Cache()
+            e(q, k, v, cache=cache)
+            with self.assertRaisesRegex(RuntimeError, "expected each once, but got 0 twice"):
+                e(q, k, v, cache=cache, sequences=[0, 0])
+            self.assertEqual([cache.rows(s) for s in cache.sequences], [LENGTH, LENGTH])
+            with self.assertRaisesRegex(RuntimeError, "cache: expected one without rotated_keys"):
+                e(q, k, v, cache=sextant.Cache(rotated_keys=True))
 
     def test_16_bit_tensors_and_parameters(self):
         e = Everything(**SIZES)
@@ -337,6 +348,11 @@ class Refusals(unittest.TestCase):
                     "on_query", (torch.zeros(3, 6), torch.zeros(7)))
         self.expect(r"row_at.on_query: expected rows 0 to 2, but got 3",
                     "on_query", (torch.zeros(3, 6), torch.full((7,), 3)))
+        self.expect("Mine.on_query: expected rows of the table, but got 4294967296", "on_query",
+                    (torch.zeros(3, 6), torch.full((7,), 2**32)))
+        self.expect(r"Mine.on_query: expected a pair .* got torch.bool", "on_query",
+                    (torch.zeros(3, 6), torch.ones(7, dtype=torch.bool)))
+        self.expect("Mine.speeds: expected finite numbers", "speeds", torch.tensor([1.0, torch.nan]))
         self.expect("Mine.speeds: expected constants", "speeds", torch.zeros(2, requires_grad=True))
         self.expect("Mine.phases: expected a key at the position of each query", "phases",
                     torch.zeros(7, 2), first_query=7)
@@ -344,8 +360,17 @@ class Refusals(unittest.TestCase):
     def test_a_table_in_the_place_of_a_hook(self):
         e = sextant.Encoding(heads=HEADS, key_heads=KEY_HEADS)
         e.bias = torch.zeros(4, 7)
-        with self.assertRaisesRegex(RuntimeError, "Encoding.bias: expected a method"):
+        with self.assertRaisesRegex(RuntimeError, "Encoding.bias: expected a method of the class"):
             e(*heads(dtype=torch.float32))
+        del e.bias
+        e.bias = lambda distances: -distances[None]
+        with self.assertRaisesRegex(RuntimeError, "Encoding.bias: expected a method of the class"):
+            e(*heads(dtype=torch.float32))
+
+    def test_another_pairing(self):
+        kind = type("Mine", (sextant.Encoding,), {"bias": lambda self, d: -d, "pairing": "x"})
+        with self.assertRaisesRegex(RuntimeError, "Mine.pairing: expected half-split or"):
+            kind(heads=HEADS, key_heads=KEY_HEADS)(*heads(dtype=torch.float32))
 
     def test_a_class_without_a_hook(self):
         kind = type("Mine", (sextant.Encoding,), {"biases": lambda self, distances: distances})
@@ -364,8 +389,12 @@ class Refusals(unittest.TestCase):
         for call, message in (
                 ((q[0], k, v, {}), r"q: expected a tensor \[batch, heads, rows, columns\]"),
                 ((q, k[..., :4], v, {}), "k: expected 6 columns, as q has, but got 4"),
-                ((q, k[:, :, :3], v[:, :, :3], {}), "first_query: expected the position of query"),
+                ((q, k[:, :, :3], v[:, :, :3], {}), "as there are 7 queries and only 3 keys"),
                 ((q, k, v, {"packed_queries": [0, 8], "packed_keys": [0, 7]}), "end at 7"),
+                ((q, k, v, {"causal": 1}), "causal: expected True, False or None, but got 1"),
+                ((q, k, v, {"packed_queries": [0, 5, 7], "packed_keys": [0, 2, 7]}),
+                 "as there are 5 queries and only 2 keys"),
+                ((q, k, v, {"dropout_p": 0.1}), "dropout_p: expected no argument of this name"),
                 ((q, k, v, {"sequences": [0]}), "sequences: expected None without a cache")):
             with self.subTest(message), self.assertRaisesRegex(RuntimeError, message):
                 e(*call[:3], **call[3])

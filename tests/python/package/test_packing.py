@@ -2,6 +2,7 @@
 
 import unittest
 
+import numpy as np
 import torch
 
 import sextant
@@ -62,12 +63,27 @@ class Packing(unittest.TestCase):
             key_positions=positions[b, rows], key_bias=bias[b, rows]))
         torch.testing.assert_close(out, expected, rtol=0, atol=1e-11)
 
+    def test_arrays_are_lists(self):
+        q, k, v = inputs()
+        expected = sextant.attention(q, k, v, packed_queries=[0, 2, 6], packed_keys=[0, 2, 6])
+        for lengths in (np.array([0, 2, 6]), np.array([0, 2, 6], dtype=np.int32), (0, 2, 6),
+                        np.array([[0, 2, 6]] * 2)):
+            got = sextant.attention(q, k, v, packed_queries=lengths, packed_keys=lengths)
+            torch.testing.assert_close(got, expected, rtol=0, atol=0)
+        self.assertTrue(torch.equal(
+            sextant.attention(q, k, v, packed_queries=None, packed_keys=None),
+            sextant.attention(q, k, v)))
+
     def test_rows_that_do_not_fit_are_errors(self):
         q, k, v = inputs()
         for queries, keys, message in [
             ([[0, 6]], BY_ROW, "packed_queries: expected one list for each of the 2 rows"),
-            ([[0, 6], [0, 5]], BY_ROW, r"packed_queries: row 1: .* from 0 to 6, but got \[0, 5\]"),
+            ([[0, 6], [0, 5]], BY_ROW, r"packed_queries: row 1: .* end at 6, but got \[0, 5\]"),
             ([[0, 6], [0, 6]], BY_ROW, "packed_keys: row 0: expected 2 entries"),
+            ([0, 6], BY_ROW, "packed_keys: expected lengths for all rows of the batch or for each"),
+            ([0, 4.7, 6], [0, 4, 6], "packed_queries: expected cumulative lengths, integers"),
+            ([[0, 4.7, 6]] * 2, BY_ROW, "packed_queries: expected cumulative lengths, integers"),
+            (torch.tensor([0.0, 6.0]), [0, 6], "packed_queries: expected int32 or int64"),
         ]:
             with self.subTest(message), self.assertRaisesRegex(RuntimeError, message):
                 sextant.attention(q, k, v, packed_queries=queries, packed_keys=keys)
