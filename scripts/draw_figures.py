@@ -241,6 +241,12 @@ def decoding(documents):
                       source(document)), {"decoding.svg": chart})
 
 
+def unevenness(rows):
+    """A sentence on how far the rounds of a line differ."""
+    return (f"The slowest round of a line took up to {max(row['spread'] for row in rows):.1f} times "
+            "as long as its fastest.")
+
+
 def engines(documents):
     """Decoding beside other engines: tokens per second by type and length of the cache, and a chart
     of the shares of the speed of reading."""
@@ -275,7 +281,7 @@ def engines(documents):
             paragraph(f"Tokens per second of attention alone, {layers}; the other engines compute "
                       "it without positions, PyTorch with the queries of a key head as rows where "
                       "that is faster. The last column and the chart are without positions; "
-                      f"reading alone reaches {span(speeds, '{:.0f}')} GB/s.",
+                      f"reading alone reaches {span(speeds, '{:.0f}')} GB/s. {unevenness(rows)}",
                       source(document)), {"engines.svg": chart})
 
 
@@ -325,8 +331,8 @@ def dropout(documents):
     lines = [[label, *(f"{cells[name, which, size]:.2f}" for which, size in columns)]
              for name, label in names.items()]
     return (table(["", *(f"{which}, D = {size}" for which, size in columns)], lines) + "\n" +
-            paragraph("N = 2048, 8 heads, float32, every key visible, times plain attention.",
-                      source(document))), {}
+            paragraph("N = 2048, 8 heads, float32, every key visible, times plain attention: medians "
+                      "of the ratios of rounds. " + unevenness(rows), source(document))), {}
 
 
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,

@@ -16,8 +16,9 @@ constexpr std::string_view kPythonFile = ".py:";
 }  // namespace
 
 bool is_own_method(std::string_view text) {
-  const size_t file = text.find(kPythonFile);
-  return file != text.npos && text.find('=') > file;  // else it is the value of an option
+  const size_t file = text.find(kPythonFile), equals = text.find('=');
+  if (file == text.npos) return false;
+  return equals > file || text.find(':') > equals;  // else it is the value of an option
 }
 
 size_t end_of_own_method(std::string_view text) {

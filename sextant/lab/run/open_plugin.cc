@@ -22,8 +22,9 @@ std::filesystem::path plugin_path() {
   }
   if (libtorch() == "none") {  // such as the program in the Python wheel
     fail(
-        "laboratory: this command trains or evaluates models and needs libtorch, but the program "
-        "was built without it: in a clone of the sources ./run builds one that has it");
+        "laboratory: this command needs libtorch, but the program was built without it: in a clone "
+        "of the sources ./run builds one that has it, and sextant.methods() lists methods in "
+        "Python");
   }
   fail("laboratory: expected libsextant_lab.so in " +
        (program / kPlaces[0]).lexically_normal().string() +

@@ -29,6 +29,7 @@ TEST(OwnMethods, AreAFileAndAClassWithOptionsBehind) {
   EXPECT_EQ(nlohmann::json::parse(request.options),
             nlohmann::json({{"hidden", 16}, {"memory", "L"}}));
   EXPECT_TRUE(is_own_method(request.method));
+  EXPECT_TRUE(is_own_method("runs=2/mine.py:Mine"));
   EXPECT_FALSE(is_own_method("rope:base=1e6"));
   EXPECT_FALSE(is_own_method("rope:weights=mine.py:Mine"));
   EXPECT_THAT([] { request_of("mine.py:Mine:hidden"); },
