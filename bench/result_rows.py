@@ -1,8 +1,9 @@
 """Makes the rows of bench/results (see records.py) from the files of the programs in bench/.
 
 Values are medians, and a ratio is the median of the ratios of the rounds, since in a round both
-sides meet the same load of the machine; bench/decode.py takes the least values instead. In units of speed (GFLOP/s, GB/s, calls/s, tokens/s) a
-ratio above 1 means that ours is faster, in units of time and memory (s, B) that ours is more.
+sides meet the same load of the machine; bench/decode.py takes the least values instead. In units of
+speed (GFLOP/s, GB/s, calls/s, tokens/s) a ratio above 1 means that ours is faster, in units of time
+and memory (s, B) that ours is more.
 """
 
 import statistics

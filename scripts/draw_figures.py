@@ -331,8 +331,9 @@ def dropout(documents):
     lines = [[label, *(f"{cells[name, which, size]:.2f}" for which, size in columns)]
              for name, label in names.items()]
     return (table(["", *(f"{which}, D = {size}" for which, size in columns)], lines) + "\n" +
-            paragraph("N = 2048, 8 heads, float32, every key visible, times plain attention: medians "
-                      "of the ratios of rounds. " + unevenness(rows), source(document))), {}
+            paragraph("N = 2048, 8 heads, float32, every key visible, times plain attention: "
+                      "medians of the ratios of rounds. " + unevenness(rows),
+                      source(document))), {}
 
 
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,

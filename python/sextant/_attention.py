@@ -156,8 +156,10 @@ def attention(
     Raises RuntimeError, which names the argument that does not fit.
     """
     if not isinstance(method, str):
-        raise RuntimeError(f"method: expected the name of a method, but got {type(method).__name__}: "
-                           "a module is called itself, as in encoding(q, k, v)")
+        raise RuntimeError(
+            f"method: expected the name of a method, but got {type(method).__name__}: a module is "
+            "called itself, as in encoding(q, k, v)"
+        )
     if scale is not None and has_option(method, "scale"):
         options["scale"], scale = scale, None
     if window is not None and has_option(method, "window"):

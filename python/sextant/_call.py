@@ -105,9 +105,9 @@ def is_packed(lengths):
 
 
 def as_lengths(name, lengths):
-    """Cumulative lengths as they are given (None, a list or tuple, an array, a tensor), as a list of
-    integers, or as a list of such lists, one for each row of the batch. A tensor that torch.compile
-    traces is returned as it is."""
+    """Cumulative lengths as they are given (None, a list or tuple, an array, a tensor), as a list
+    of integers, or as a list of such lists, one for each row of the batch. A tensor that
+    torch.compile traces is returned as it is."""
     if lengths is None:
         return []
     if isinstance(lengths, torch.Tensor):
@@ -117,8 +117,10 @@ def as_lengths(name, lengths):
                 f"got {str(lengths.dtype).removeprefix('torch.')} {list(lengths.shape)}"
             )
         if compiling() and lengths.dim() == 2:
-            raise RuntimeError(f"{name}: expected lists for each row of the batch, as torch.compile "
-                               "does not know the values of a tensor, but got a tensor")
+            raise RuntimeError(
+                f"{name}: expected lists for each row of the batch, as torch.compile does not know "
+                "the values of a tensor, but got a tensor"
+            )
         if compiling():
             return lengths
     values = lengths.tolist() if hasattr(lengths, "tolist") else lengths
@@ -144,8 +146,10 @@ def by_row(packed_queries, packed_keys):
         for lengths in (packed_queries, packed_keys)
     )
     if queries != keys and is_packed(packed_queries) and is_packed(packed_keys):
-        raise RuntimeError("packed_keys: expected lengths for all rows of the batch or for each, as "
-                           "packed_queries, but got the other form")
+        raise RuntimeError(
+            "packed_keys: expected lengths for all rows of the batch or for each, as "
+            "packed_queries, but got the other form"
+        )
     return queries or keys
 
 

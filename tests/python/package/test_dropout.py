@@ -136,7 +136,7 @@ class Dropout(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "dropout_p: expected at least 0 and below 1"):
                 sextant.attention(q, k, v, dropout_p=p)
         for softcap in (0, -1, float("inf"), float("nan"), 1e39, 1e-46, True, "3"):
-            with self.assertRaisesRegex(RuntimeError, "softcap: expected a number from 1e-30 to 1e"):
+            with self.assertRaisesRegex(RuntimeError, "softcap: expected a number from 1e-30"):
                 sextant.attention(q, k, v, softcap=softcap)
         with self.assertRaisesRegex(RuntimeError, "dropout_p: expected 0.0, as a cache is there"):
             sextant.attention(q, k, v, cache=sextant.Cache(), dropout_p=0.1)

@@ -352,7 +352,8 @@ class Refusals(unittest.TestCase):
                     (torch.zeros(3, 6), torch.full((7,), 2**32)))
         self.expect(r"Mine.on_query: expected a pair .* got torch.bool", "on_query",
                     (torch.zeros(3, 6), torch.ones(7, dtype=torch.bool)))
-        self.expect("Mine.speeds: expected finite numbers", "speeds", torch.tensor([1.0, torch.nan]))
+        self.expect("Mine.speeds: expected finite numbers", "speeds",
+                    torch.tensor([1.0, torch.nan]))
         self.expect("Mine.speeds: expected constants", "speeds", torch.zeros(2, requires_grad=True))
         self.expect("Mine.phases: expected a key at the position of each query", "phases",
                     torch.zeros(7, 2), first_query=7)
