@@ -9,7 +9,7 @@
 Each commit is built in a fresh system of scripts/clean_chroot.sh (needs root and debootstrap), the
 two alternately and `--rounds` times, on an otherwise idle machine. Times of the survey start with
 the finished clone: packages, build, and the survey until its first table and its end. The result
-has the least times, and as spread the largest over the least; it is written to bench/results/
+has the least times, and the largest over the least; it is written to bench/results/
 (bench/records.py).
 """
 

@@ -243,8 +243,8 @@ def decoding(documents):
 
 def unevenness(rows):
     """A sentence on how far the rounds of a line differ."""
-    return (f"The slowest round of a line took up to {max(row['spread'] for row in rows):.1f} times "
-            "as long as its fastest.")
+    most = max(row["spread"] for row in rows)
+    return f"The slowest round of a line took up to {most:.1f} times as long as its fastest."
 
 
 def engines(documents):
