@@ -166,7 +166,7 @@ def record_beside(measured, before, options):
                 label = row["name"] if name == "attention" else f"{row['name']} ({name})"
                 rows.append({"name": label, "shape": row["shape"], "unit": row["unit"],
                              "rounds": row["rounds"],
-                             **{key: max(row[key], peer[key]) for key in ("spread",)},
+                             "spread": max(each["spread"] for each in (row, peer)),
                              "ours": row["ours"], "peer": peer["ours"],
                              "peer_version": options.before_version,
                              "ratio": float(f"{row['ours'] / peer['ours']:.6g}")})
