@@ -66,12 +66,13 @@ class DrawFiguresTest(unittest.TestCase):
         for name, speed in (("none", 50.0), ("rope", 40.0), ("rope, rotated keys", 49.0)):
             for peer, other in (("ggml abc", 25.0), ("reading", 100.0)):
                 rows.append({**row(name, speed / other, shape, "tokens/s", peer), "ours": speed,
-                             "peer": other})
+                             "peer": other, "spread": 1.2})
         rows.append({**row("reading", None, shape, "GB/s", None), "ours": 20.0})
         text, charts = draw_figures.engines([document("engines", "2026-03-09", rows)])
         self.assertIn("| float16 | 4096 | 50 | 40 | 49 | 25 | 50 % |", text)
         self.assertIn("ggml abc | of reading |", text)
         self.assertIn("reading alone reaches 20 GB/s", text)
+        self.assertIn("up to 1.2 times as long", text)
         for name in ("Sextant", "ggml", "float16, 4096 keys"):
             self.assertIn(name, charts["engines.svg"])
 
