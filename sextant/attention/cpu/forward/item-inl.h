@@ -120,9 +120,9 @@ class ForwardTask {
       float row_max = nothing ? -kInfinity : *row.row_max, sum = nothing ? 0 : *row.row_sum,
             keep = 1;
       if (!p_.score.sink.empty()) {
-        const auto sink = static_cast<float>(
-            p_.score.sink[static_cast<size_t>(h)] -
-            p_.origins.at(b, h, block_.frame.query_row + item_.first + i));
+        const auto sink =
+            static_cast<float>(p_.score.sink[static_cast<size_t>(h)] -
+                               p_.origins.at(b, h, block_.frame.query_row + item_.first + i));
         const float both = std::max(row_max, sink);
         keep = std::exp(row_max - base_of(both));
         sum = sum * keep + std::exp(sink - base_of(both));

@@ -176,8 +176,8 @@ inline HWY_NOINLINE void add_key_bias(const Strip& s, float* to) {
   const double* from = bias.at(frame.batch, s.queries.head, frame.key_row + seen.first);
   const int64_t step = bias.row_stride, count = seen.last - seen.first;
   for (int64_t i = 0; i < s.rows; ++i) {
-    const double origin = p.origins.at(frame.batch, s.queries.head,
-                                       frame.query_row + s.queries.first + s.row + i);
+    const double origin =
+        p.origins.at(frame.batch, s.queries.head, frame.query_row + s.queries.first + s.row + i);
     float* line = to + i * kScoreStride + s.columns.first;
     int64_t j = 0;
     for (; step == 1 && j + kStep <= count; j += kStep)
