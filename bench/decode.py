@@ -7,8 +7,9 @@ A call is the attention of one token in `--layers` layers, each with keys and va
 each round build/release/bin/bench_decode times Sextant without positions, with RoPE over unrotated
 and over rotated keys, ggml's flash attention (if the build found ggml; `--ggml` is its commit) and
 reading alone, and this script PyTorch's scaled_dot_product_attention over as many keys, with
-grouped heads: by `enable_gqa`, or with the queries of a group as rows, whichever is faster. Times
-are the least of all calls. The result is written to bench/results/ (bench/records.py).
+grouped heads: by `enable_gqa`, or with the queries of a group as rows, whichever is faster. Over
+int8 there are no rotated keys, ggml has its Q8_0, and PyTorch nothing. Times are the least of all
+calls. The result is written to bench/results/ (bench/records.py).
 """
 
 import argparse
@@ -91,16 +92,17 @@ def measure(options, keys, dtype):
              "torch": f"PyTorch {torch.__version__.split('+')[0]} SDPA"}
     for _ in range(options.rounds):
         least, bytes_read = run_program(options, keys, dtype)
-        theirs = Torch(options, keys, dtype)
-        least["torch"] = theirs.least(options.calls)
-        del theirs
+        if dtype != "int8":  # which PyTorch's attention does not read
+            theirs = Torch(options, keys, dtype)
+            least["torch"] = theirs.least(options.calls)
+            del theirs
         for name, seconds in least.items():
             rounds.setdefault(name, []).append(seconds)
     shape = (f"N {keys}, {dtype}, {options.layers} layers of {options.heads} heads on "
              f"{options.key_heads} of {options.head_size}")
     for name in ("none", "rope", "rope, rotated keys"):
         for peer, version in peers.items():
-            if peer in rounds:
+            if name in rounds and peer in rounds:
                 yield least_row(name, shape, "tokens/s", 1, rounds[name], rounds[peer], version)
     yield least_row(READING, shape, "GB/s", bytes_read / 1e9, rounds[READING])
 
@@ -114,7 +116,7 @@ def main():
     parser.add_argument("--ggml", default="", help="the commit of ggml that the build found")
     parser.add_argument("--keys", type=numbers, default=[1024, 4096, 16384])
     parser.add_argument("--dtypes", type=lambda text: text.split(","),
-                        default=["float32", "bfloat16", "float16"])
+                        default=["float32", "bfloat16", "float16", "int8"])
     parser.add_argument("--layers", type=program.positive, default=2)
     parser.add_argument("--heads", type=program.positive, default=32)
     parser.add_argument("--key-heads", type=program.positive, default=8)

@@ -23,7 +23,9 @@ constexpr KvCacheShape kCacheShape = {
 
 void read_saved_cache(const std::string& bytes) {
   KvCacheShape shape = kCacheShape;
-  shape.dtype = cache_file_shape(bytes).dtype;
+  const KvCacheShape found = cache_file_shape(bytes);
+  shape.dtype = found.dtype;
+  shape.int8 = found.int8;
   KvCache cache(shape);
   cache_file(cache, add_cache_file(bytes, cache));
 }
@@ -42,10 +44,14 @@ std::vector<std::string> saved_caches() {
                    packed<const float>(rows.data(), 1, 1, count, 2));
       files.push_back(cache_file(cache, text));
     }
-  const int64_t text = narrow.add();
-  narrow.append(text, packed<const float>(rows.data(), 1, 1, 20, 4),
-                packed<const float>(rows.data(), 1, 1, 20, 2));
-  files.push_back(cache_file(narrow, text));
+  narrow_shape.int8 = true;
+  KvCache int8(narrow_shape);
+  for (KvCache* other : {&narrow, &int8}) {
+    const int64_t sequence = other->add();
+    other->append(sequence, packed<const float>(rows.data(), 1, 1, 20, 4),
+                  packed<const float>(rows.data(), 1, 1, 20, 2));
+    files.push_back(cache_file(*other, sequence));
+  }
   return files;
 }
 

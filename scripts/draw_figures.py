@@ -17,10 +17,10 @@ import sys
 import svg_chart
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("docs/performance.md", "docs/internals/kernels.md")
+PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md")
 BLOCK = re.compile(r"(<!-- figures:([\w-]+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
 MACHINES = {"zen3": "Zen 3", "zen4": "Zen 4", "zen5": "Zen 5", "ice-lake-sp": "Ice Lake",
-            "granite-rapids": "Granite Rapids"}
+            "granite-rapids": "Granite Rapids", "emerald-rapids": "Emerald Rapids"}
 # The cases of bench_attention: label, operand of the score equation.
 KINDS = {"alibi": ("ALiBi", "`b`"), "t5": ("T5", "`b`"), "rope": ("RoPE", "`R`"),
          "rerope": ("ReRoPE", "two `R`"), "leaky-rerope": ("Leaky ReRoPE", "two `R`"),
@@ -257,13 +257,14 @@ def engines(documents):
     found = {(row["shape"], row["name"], row["peer_version"]): row for row in rows}
     shares, lines = [], []
     for case in cases:
-        reading = {name: found[case, name, "reading"]
+        reading = {name: found.get((case, name, "reading"))
                    for name in ("none", "rope", "rope, rotated keys")}
         peers = {version: found[case, "none", version] for version in versions
                  if (case, "none", version) in found}
         none = reading["none"]
         dtype, keys = re.search(r", (\w+),", case)[1], f"{number(none, 'N')}"
-        lines.append([dtype, keys, *(f"{row['ours']:.0f}" for row in reading.values()),
+        lines.append([dtype, keys, *(f"{row['ours']:.0f}" if row else ""
+                                     for row in reading.values()),
                       *(f"{peers[version]['peer']:.0f}" if version in peers else ""
                         for version in versions), percent([none["ratio"]])])
         share = {"Sextant": none["ratio"],
@@ -331,12 +332,27 @@ def dropout(documents):
     lines = [[label, *(f"{cells[name, which, size]:.2f}" for which, size in columns)]
              for name, label in names.items()]
     return (table(["", *(f"{which}, D = {size}" for which, size in columns)], lines) + "\n" +
-            paragraph("N = 2048, 8 heads, float32, every key visible, times plain attention: "
-                      "medians of the ratios of rounds. " + unevenness(rows),
+            paragraph("N = 2048, 8 heads, float32, every key visible, times plain attention. " +
+                      unevenness(rows),
                       source(document))), {}
 
 
-BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
+def cache_error(documents):
+    """The error of attention by type of the cache and kind of keys."""
+    document, rows = newest(select(documents, "cache"))
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    shapes = list(dict.fromkeys(row["shape"] for row in rows))
+    errors = {(row["name"], row["shape"]): row["ours"] for row in rows}
+    lines = [[shape.split(",")[0], *(f"{100 * errors[name, shape]:.2g} %" for name in names)]
+             for shape in shapes]
+    return (table(["error of the output", *names], lines) + "\n" +
+            paragraph("Root mean square, as a share of that of the outputs over a float32 cache; "
+                      f"{shapes[0].split(', ', 1)[1]}, RoPE. Outliers: 4 columns 20 times as "
+                      "large. \"Rotated first\": keys that were rotated before they were rounded, "
+                      "which no cache does.", source(document))), {}
+
+
+BLOCKS = {"cache-error": cache_error, "answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
           "engines": engines, "memory": memory, "kernels": kernels, "dropout": dropout}
 
 

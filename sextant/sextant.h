@@ -40,7 +40,8 @@ SEXTANT_API const char* sextant_version(void);
 typedef enum sextant_dtype {
   SEXTANT_FLOAT32 = 0,
   SEXTANT_BFLOAT16 = 1,
-  SEXTANT_FLOAT16 = 2
+  SEXTANT_FLOAT16 = 2,
+  SEXTANT_INT8 = 3 /* of caches only */
 } sextant_dtype;
 
 /* Strides are counted in elements, and may have any sign or order. They have no default, so
@@ -166,8 +167,10 @@ typedef struct sextant_cache sextant_cache;
 
 typedef struct sextant_cache_shape {
   int64_t key_heads, key_columns, value_columns;
-  int64_t page_rows;   /* a multiple of 16; 0: 256 */
-  sextant_dtype dtype; /* in which keys and values are stored */
+  int64_t page_rows; /* a multiple of 16; 0: 256 */
+  /* In which keys and values are stored. SEXTANT_INT8: in bfloat16, until a page is full and is
+     rounded to integers, with a scale for each column of keys and each row of values. */
+  sextant_dtype dtype;
 } sextant_cache_shape;
 
 SEXTANT_API sextant_status sextant_cache_create(const sextant_cache_shape* shape,

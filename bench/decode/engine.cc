@@ -42,7 +42,8 @@ class Step {
       KvCache& cache = caches_.emplace_back(KvCacheShape{.key_heads = s.key_heads,
                                                          .key_columns = s.head_dim,
                                                          .value_columns = s.head_dim,
-                                                         .dtype = s.dtype});
+                                                         .dtype = s.dtype,
+                                                         .int8 = s.int8});
       cache.add(0, held ? std::optional(rope_) : std::nullopt);
       cache.reserve(0, s.keys);
       // The time does not depend on the values, so keys need no rotation.
@@ -74,15 +75,23 @@ class Step {
 
 }  // namespace
 
-double DecodeSizes::bytes() const {
-  return 2.0 * static_cast<double>(layers * key_heads * keys * head_dim * element_size(dtype));
+// Integers have a float32 scale: keys for each column of a page, values for each row.
+int64_t DecodeSizes::key_bytes() const {
+  const int64_t columns = layers * key_heads * head_dim;
+  return int8 ? columns * (keys + 4 * keys / KvCacheShape().page_rows)
+              : columns * keys * element_size(dtype);
+}
+int64_t DecodeSizes::value_bytes() const {
+  const int64_t rows = layers * key_heads * keys;
+  return int8 ? rows * (head_dim + 4) : rows * head_dim * element_size(dtype);
 }
 
 DecodeData::DecodeData(const DecodeSizes& s)
     : sizes(s), q(static_cast<size_t>(s.heads * s.head_dim)) {
   for (size_t n = 0; n < q.size(); ++n) q[n] = value(static_cast<int64_t>(3 * n + 1));
   for (auto* bytes : {&k, &v}) {
-    bytes->resize(static_cast<size_t>(s.bytes() / 2));
+    bytes->resize(
+        static_cast<size_t>(s.layers * s.key_heads * s.keys * s.head_dim * element_size(s.dtype)));
     fill(s.dtype, *bytes);
   }
 }

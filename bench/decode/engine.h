@@ -18,14 +18,16 @@ namespace sextant::bench {
 struct DecodeSizes {
   int64_t layers = 2, heads = 32, key_heads = 8, head_dim = 128, keys = 4096;
   DType dtype = DType::kBfloat16;
+  bool int8 = false;  // the cache rounds pages of these keys and values to integers
 
   double scale() const { return 1 / std::sqrt(static_cast<double>(head_dim)); }
-  // Bytes of the keys and values of all layers.
-  double bytes() const;
+  // Bytes of the keys, and of the values, of all layers in the cache.
+  int64_t key_bytes() const;
+  int64_t value_bytes() const;
 };
 
-// Keys and values of the layers, [layers][key heads, keys, head_dim], in the type of the cache; and
-// q [heads, 1, head_dim] in float32.
+// Keys and values of the layers, [layers][key heads, keys, head_dim], of type `dtype`; and q
+// [heads, 1, head_dim] in float32.
 struct DecodeData {
   explicit DecodeData(const DecodeSizes& sizes);
 
@@ -48,7 +50,7 @@ enum class Positions { kNone, kRope, kRopeRotatedKeys };
 std::function<void()> sextant_call(const DecodeData& data, Positions positions,
                                    const Executor& executor, std::span<float> out);
 
-// ggml's flash attention, if the build found ggml, without positions.
+// ggml's flash attention, if the build found ggml, without positions. int8: over Q8_0.
 bool has_ggml_decode();
 std::function<void()> ggml_call(const DecodeData& data, int threads, std::span<float> out);
 

@@ -21,8 +21,10 @@ namespace {
 using namespace sextant;
 using namespace sextant::bench;
 
-const std::map<std::string, DType> kTypes = {
-    {"float32", DType::kFloat32}, {"bfloat16", DType::kBfloat16}, {"float16", DType::kFloat16}};
+const std::map<std::string, DType> kTypes = {{"float32", DType::kFloat32},
+                                             {"bfloat16", DType::kBfloat16},
+                                             {"float16", DType::kFloat16},
+                                             {"int8", DType::kBfloat16}};
 
 struct Options {
   DecodeSizes sizes;
@@ -47,9 +49,11 @@ void declare(CLI::App& app, Options& o) {
 }
 
 // ggml rounds queries to the type of the keys, and sums in it where that is float16.
-void check_agreement(DType dtype, const std::vector<float>& ours,
+void check_agreement(const DecodeSizes& sizes, const std::vector<float>& ours,
                      const std::vector<float>& theirs) {
-  const float bound = dtype == DType::kFloat32 ? 1e-4F : dtype == DType::kBfloat16 ? 0.02F : 0.1F;
+  const float bound = sizes.dtype == DType::kFloat32    ? 1e-4F
+                      : sizes.dtype == DType::kBfloat16 ? 0.02F
+                                                        : 0.1F;
   float most = 0;
   for (size_t n = 0; n < ours.size(); ++n) most = std::max(most, std::abs(ours[n] - theirs[n]));
   if (!(most < bound))
@@ -59,13 +63,17 @@ void check_agreement(DType dtype, const std::vector<float>& ours,
 
 nlohmann::json run(const Options& o) {
   const auto executor = make_thread_pool(o.threads);
+  const int64_t key_bytes = o.sizes.key_bytes(), value_bytes = o.sizes.value_bytes();
+  const auto bytes = static_cast<double>(key_bytes + value_bytes);
   const DecodeData data(o.sizes);
   std::vector<float> ours(data.q.size()), theirs = ours, unused = ours;
-  std::vector<std::string> names = {"none", "rope", "rope, rotated keys"};
-  std::vector<Contestant> contestants = {
-      {sextant_call(data, Positions::kNone, *executor, ours)},
-      {sextant_call(data, Positions::kRope, *executor, unused)},
-      {sextant_call(data, Positions::kRopeRotatedKeys, *executor, unused)}};
+  std::vector<std::string> names = {"none", "rope"};
+  std::vector<Contestant> contestants = {{sextant_call(data, Positions::kNone, *executor, ours)},
+                                         {sextant_call(data, Positions::kRope, *executor, unused)}};
+  if (!o.sizes.int8) {
+    names.emplace_back("rope, rotated keys");
+    contestants.push_back({sextant_call(data, Positions::kRopeRotatedKeys, *executor, unused)});
+  }
   if (has_ggml_decode()) {
     names.emplace_back("ggml");
     contestants.push_back({ggml_call(data, o.threads, theirs)});
@@ -73,20 +81,21 @@ nlohmann::json run(const Options& o) {
   for (const int64_t streams : kStreamCounts) {
     names.push_back(fmt::format("reading, {} streams", streams));
     contestants.push_back({[&, streams] {
-      for (const auto* bytes : {&data.k, &data.v}) read_all(*bytes, streams, *executor);
+      read_all(std::span(data.k).first(static_cast<size_t>(key_bytes)), streams, *executor);
+      read_all(std::span(data.v).first(static_cast<size_t>(value_bytes)), streams, *executor);
     }});
   }
   const std::vector<Seconds> seconds = take_turns(contestants, o.rounds);
-  if (has_ggml_decode()) check_agreement(o.sizes.dtype, ours, theirs);
+  if (has_ggml_decode()) check_agreement(o.sizes, ours, theirs);
   fmt::print("{} layers of {} heads on {} of {}, {} keys in {}\n", o.sizes.layers, o.sizes.heads,
              o.sizes.key_heads, o.sizes.head_dim, o.sizes.keys, o.dtype);
   nlohmann::json measured;
   for (size_t n = 0; n < names.size(); ++n) {
     fmt::print("{:<20} {:>8.2f} ms {:>8.1f} GB/s\n", names[n], 1e3 * seconds[n].least(),
-               o.sizes.bytes() / seconds[n].least() / 1e9);
+               bytes / seconds[n].least() / 1e9);
     measured[names[n]] = to_json(seconds[n]);
   }
-  return {{"bytes", o.sizes.bytes()}, {"measured", measured}};
+  return {{"bytes", bytes}, {"measured", measured}};
 }
 
 }  // namespace
@@ -97,5 +106,6 @@ int main(int argc, char** argv) {
   declare(app, options);
   CLI11_PARSE(app, argc, argv);
   options.sizes.dtype = kTypes.at(options.dtype);
+  options.sizes.int8 = options.dtype == "int8";
   return run_program(options.json, [&] { return run(options); });
 }

@@ -23,7 +23,8 @@ def _attended(encoding, q, held, ids, value_columns):
     if batch == 0 or queries == 0:
         return q.new_zeros(batch, heads, queries, value_columns)
     changes = encoding.overrides("phases")
-    key_pages, value_pages, table = held.pages(ids, changes or encoding.overrides("speeds"))
+    key_pages, value_pages, table, int8_pages = held.pages(
+        ids, changes or encoding.overrides("speeds"))
     page_rows = held.shape()[3]
     frames, first = [], 0
     for n, sequence in enumerate(ids):
@@ -34,23 +35,19 @@ def _attended(encoding, q, held, ids, value_columns):
     rows = Rows(frames, True, batch * queries, table.numel() * page_rows)
     # All sequences form one batch entry, one after the other.
     joined = joined_rows(q)
-    reads = changes or encoding.overrides("key_bias")
-    k = _gathered(key_pages, table) if reads else _shaped(key_pages, rows.keys)
-    v = _gathered(value_pages, table) if changes else _shaped(value_pages, rows.keys)
+    if changes or encoding.overrides("key_bias"):
+        k, v = held.gathered_rows(ids)
+    else:
+        k, v = (_shaped(pages, rows.keys) for pages in (key_pages, value_pages))
     operands = encoding.operands(joined, k, v, rows)
     place = {}
     if not changes:
         operands.update(k=key_pages, v=value_pages)
-        place = {"pages": table, "key_rows": rows.keys}
+        place = {"pages": table, "key_rows": rows.keys, "int8_pages": int8_pages}
     out = encoding.attend(q, operands, rows, **place)
     return split_rows(out, batch).contiguous()
 
 
-def _gathered(pages, table):
-    """A copy of the keys or values of all sequences, [1, heads, rows, columns]."""
-    return joined_rows(pages.index_select(0, table.view(-1)))
-
-
 def _shaped(pages, rows):
-    """A tensor of the shape of ``_gathered`` for hooks that read no keys."""
+    """A tensor of the shape of ``gathered_rows`` for hooks that read no keys."""
     return pages.new_zeros(1).expand(1, pages.size(1), rows, pages.size(3))

@@ -19,18 +19,24 @@ class Cache:
     A sequence is an integer id, which is never reused. Row n of a sequence has position
     first_position + n. Keys are stored unrotated and are rotated when the kernel loads them, so
     that a RoPE stretch that depends on the sequence length stays exact (``rotated_keys=True``
-    stores them rotated, which saves that work). Keys and values are stored
-    in ``dtype`` and computed with in float32. Stored rows get no gradient; queries and the
-    parameters of a method do. Not thread-safe.
+    stores them rotated, which saves that work). Keys and values are stored in ``dtype`` and
+    computed with in float32. Stored rows get no gradient; queries and the parameters of a method
+    do. Not thread-safe.
 
     Errors are RuntimeErrors that name the value that does not fit; they leave the cache unchanged.
     """
 
     def __init__(self, *, page_rows=256, dtype=None, rotated_keys=False):
         """page_rows: rows per page, a multiple of 16; the kernel reads pages of 256 rows without a
-        copy. dtype: torch.float32, torch.bfloat16 or torch.float16, to which keys and values are
-        rounded; by default the type of the first keys. A finite number that this type would round
-        to infinity is a RuntimeError, and nothing is written.
+        copy. dtype: torch.float32, torch.bfloat16, torch.float16 or torch.int8, to which keys and
+        values are rounded; by default the type of the first keys. A finite number that this type
+        would round to infinity is a RuntimeError, and nothing is written.
+
+        torch.int8: a page is bfloat16 until it is full, and is then rounded to integers with a
+        scale for each column of keys (before their rotation) and for each row of values: half the
+        memory of bfloat16. Infinities, NaN and ``rotated_keys`` are a RuntimeError. Rows that are
+        written again (``drop``, and what follows a ``truncate`` or ``fork`` within a page) are
+        rounded once more.
 
         rotated_keys: keys are rotated once, when they are stored, by the method of the first call,
         and each later call rotates its queries alone. The method must rotate all keys by the same
@@ -128,7 +134,7 @@ class Cache:
 
     def read(self, sequence):
         """Returns copies of the keys, as they are stored, and of the values, each [1, key_heads,
-        rows, columns] in the type of the cache."""
+        rows, columns] in the type of the cache; of int8, the numbers in float32."""
         return self.held.read(sequence)
 
     def save(self, sequence, path):

@@ -85,7 +85,7 @@ void PreparedPlan::renew(const Plan& plan, const PlanShape& shape, const Context
 
 void PreparedPlan::check() {
   check_plan(plan_, shape_);
-  last_page_ = sextant::last_page(plan_, shape_);
+  page_range_ = pages_of(plan_, shape_);
   covers_distances_ = sextant::covers_distances(plan_, shape_);
 }
 

@@ -108,7 +108,7 @@ class SEXTANT_API PreparedPlan {
   const Backend& backend() const { return *backend_; }
   Passes passes() const { return passes_; }
   const BackendPlan* of_backend() const { return own_.get(); }  // or null
-  int64_t last_page() const { return last_page_; }              // the highest page; -1: none
+  const PageRange& page_range() const { return page_range_; }   // of the page table
   bool covers_distances() const { return covers_distances_; }   // a diagonal for each visible one
 
  private:
@@ -116,7 +116,7 @@ class SEXTANT_API PreparedPlan {
   PlanShape shape_;
   const Backend* backend_;
   Passes passes_;
-  int64_t last_page_ = -1;
+  PageRange page_range_;
   bool covers_distances_ = true;
 
   void check();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bitset>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -35,9 +34,9 @@ void each_page(const Plan& plan, const PlanShape& shape, F&& f) {
     for (int64_t n = 0; n < count; ++n) f(b, n, plan.pages.at[b * plan.pages.batch_stride + n]);
 }
 
-void check_page(int64_t b, int64_t n, int64_t page, int64_t last) {
-  if (page < 0 || page > last)
-    expect_between({"pages.at[" + text(b) + ", " + text(n) + "]"}, page, 0, last);
+void check_page(int64_t b, int64_t n, int64_t page, int64_t first, int64_t last) {
+  if (page < first || page > last)
+    expect_between({"pages.at[" + text(b) + ", " + text(n) + "]"}, page, first, last);
 }
 
 void check_pages(const Plan& plan, const PlanShape& shape) {
@@ -45,9 +44,6 @@ void check_pages(const Plan& plan, const PlanShape& shape) {
   if (shape.page_rows < kPageUnit || shape.page_rows % kPageUnit != 0)
     refuse_field("pages: k.rows", "a multiple of " + text(kPageUnit), text(shape.page_rows));
   if (plan.pages.rows < 0) refuse_field("pages.rows", "at least 0", text(plan.pages.rows));
-  each_page(plan, shape, [](int64_t b, int64_t n, int64_t page) {
-    check_page(b, n, page, std::numeric_limits<int64_t>::max());
-  });
   for (const Frame& f : plan.frames)
     if (f.key_row % kPageUnit != 0)
       refuse_field("pages: frames.key_row", "a multiple of " + text(kPageUnit), text(f.key_row));
@@ -240,11 +236,13 @@ void check_plan(const Plan& plan, const PlanShape& shape) {
   check_sweeps(plan, shape);
 }
 
-int64_t last_page(const Plan& plan, const PlanShape& shape) {
-  int64_t last = -1;
+PageRange pages_of(const Plan& plan, const PlanShape& shape) {
+  PageRange range;
   if (plan.pages)
-    each_page(plan, shape, [&](int64_t, int64_t, int64_t page) { last = std::max(last, page); });
-  return last;
+    each_page(plan, shape, [&](int64_t, int64_t, int64_t page) {
+      range = {std::min(range.first, page), std::max(range.last, page)};
+    });
+  return range;
 }
 
 bool covers_distances(const Plan& plan, const PlanShape& shape) {
@@ -266,9 +264,10 @@ void check_distances(const Plan& plan, const PlanShape& shape) {
   });
 }
 
-void check_pages_below(const Plan& plan, const PlanShape& shape, int64_t pages) {
-  each_page(plan, shape,
-            [&](int64_t b, int64_t n, int64_t page) { check_page(b, n, page, pages - 1); });
+void check_pages_in(const Plan& plan, const PlanShape& shape, const PageRange& range) {
+  each_page(plan, shape, [&](int64_t b, int64_t n, int64_t page) {
+    check_page(b, n, page, range.first, range.last);
+  });
 }
 
 }  // namespace sextant

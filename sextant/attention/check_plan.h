@@ -10,7 +10,8 @@ namespace sextant {
 
 // All of these throw Error that names the field, its expected value and its value.
 void check_plan(const Plan& plan, const PlanShape& shape);
-void check_pages_below(const Plan& plan, const PlanShape& shape, int64_t pages);
+// Checks that the page table has pages of `range` only.
+void check_pages_in(const Plan& plan, const PlanShape& shape, const PageRange& range);
 // Checks that each distance between a query and a key that it sees has a diagonal.
 void check_distances(const Plan& plan, const PlanShape& shape);
 
@@ -28,8 +29,8 @@ struct SideName {
 void check_rotation(const SideName& name, const SideRotation& side, const Rotation& rotation,
                     int64_t rows, int64_t columns);
 
-// The highest page in the plan's page table; -1: there is none.
-int64_t last_page(const Plan& plan, const PlanShape& shape);
+// The pages in the plan's page table.
+PageRange pages_of(const Plan& plan, const PlanShape& shape);
 // Whether check_distances() would accept the plan.
 bool covers_distances(const Plan& plan, const PlanShape& shape);
 

@@ -102,6 +102,38 @@ void check_table_grad(const std::string& name, const AnyView<T>& grad, const Vie
   check_shape(name, grad, rows.batch, rows.heads, rows.rows, rows.columns);
 }
 
+template <class T>
+void check_int8(const std::string& name, const Int8Pages<T>& pages, int64_t count,
+                const AnyView<const T>& like) {
+  const View<const int8_t>& numbers = pages.numbers;
+  const View<const T>& scale = pages.scale;
+  check_sizes(name + ".numbers", numbers);
+  expect_equal({name, ".numbers.batch"}, numbers.batch, count, "as k_int8");
+  expect_equal({name, ".numbers.heads"}, numbers.heads, like.heads, "as k");
+  expect_equal({name, ".numbers.rows"}, numbers.rows, like.rows, "as k");
+  expect_equal({name, ".numbers.columns"}, numbers.columns, like.columns, "as those of float");
+  expect_equal({name, ".numbers.column_stride"}, numbers.column_stride, 1, "adjacent columns");
+  check_sizes(name + ".scale", scale);
+  expect_equal({name, ".scale.batch"}, scale.batch, count, "as the numbers");
+  expect_equal({name, ".scale.heads"}, scale.heads, like.heads, "as the numbers");
+  if (scale.rows != 1) expect_equal({name, ".scale.rows"}, scale.rows, like.rows, "or 1");
+  if (scale.columns != 1)
+    expect_equal({name, ".scale.columns"}, scale.columns, like.columns, "or 1");
+  if (scale.columns != 1)
+    expect_equal({name, ".scale.column_stride"}, scale.column_stride, 1, "adjacent columns");
+}
+
+template <class T>
+void check_int8_pages(const Operands<T>& o, const Plan& plan) {
+  if (!o.k_int8 && !o.v_int8) return;
+  if (!plan.pages) refuse_field("k_int8", "none, as there are no pages", "a view");
+  if (!o.k_int8 || !o.v_int8)
+    refuse_field("k_int8, v_int8", "both or neither", o.k_int8 ? "the first" : "the second");
+  const int64_t count = o.k_int8.numbers.batch;
+  check_int8("k_int8", o.k_int8, count, o.k);
+  check_int8("v_int8", o.v_int8, count, o.v);
+}
+
 void expect_same(const char* field, int64_t got, int64_t planned) {
   if (got != planned) refuse_field(field, text(planned) + " (as planned)", text(got));
 }
@@ -149,7 +181,10 @@ void check_operands(const Operands<T>& o, const PreparedPlan& prepared) {
   const PlanShape& shape = prepared.shape();
   check_qkv(o, plan);
   check_planned(shape_of(o, plan), shape);
-  if (prepared.last_page() >= o.k.batch) check_pages_below(plan, shape, o.k.batch);
+  check_int8_pages(o, plan);
+  const PageRange pages = {-o.k_int8.numbers.batch, o.k.batch - 1};
+  if (prepared.page_range().first < pages.first || prepared.page_range().last > pages.last)
+    check_pages_in(plan, shape, pages);
   if (o.q_imag) check_shape("q_imag", o.q_imag, o.q.batch, o.q.heads, o.q.rows, o.q.columns);
   check_tables(o, prepared);
   check_query_bias(o, plan.diagonals);

@@ -18,12 +18,31 @@ struct Table {
   std::span<const int32_t> row_at = {};  // diagonal -> row; empty: row = diagonal
 };
 
+// Rows of q, k or v. Some pages of k and v may be integers.
+template <class T>
+struct HostRows : HostAnyView<const T> {
+  HostView<const int8_t> numbers;
+  HostView<const T> scale;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): rows without integers are rows
+  HostRows(const HostAnyView<const T>& x) : HostAnyView<const T>(x) {}
+  explicit HostRows(const AnyView<const T>& x, const Int8Pages<T>& int8 = {})
+      : HostAnyView<const T>(x), numbers(int8.numbers), scale(int8.scale) {}
+
+  T element(const StoredRow& at, int64_t head, int64_t column) const {
+    if (!at.is_int8()) return (*this)(at.batch, head, at.row, column);
+    const int64_t page = at.int8_page();
+    return static_cast<T>(numbers(page, head, at.row, column)) *
+           scale(page, head, scale.rows == 1 ? 0 : at.row, scale.columns == 1 ? 0 : column);
+  }
+};
+
 // Valid as long as the operands' memory and the plan are.
 template <class T>
 struct HostScore {
-  HostAnyView<const T> q, k, v;
+  HostRows<T> q, k, v;
   Pages pages;
-  HostAnyView<const T> q_imag;
+  HostRows<T> q_imag;
   double scale;
   std::span<const Frame> frames;
   std::span<const Sweep> sweeps;
@@ -38,8 +57,8 @@ struct HostScore {
 
   HostScore(const Operands<T>& o, const Plan& plan)
       : q(o.q),
-        k(o.k),
-        v(o.v),
+        k(o.k, o.k_int8),
+        v(o.v, o.v_int8),
         pages(plan.pages),
         q_imag(o.q_imag),
         scale(o.scale),

@@ -49,9 +49,10 @@ inline KeyRange visible_keys(const Sweep& sweep, const Frame& frame, int64_t b, 
 }
 
 // The page table of a cache. k and v are then [pages, key heads, P, columns], and row j of batch
-// entry b is row j mod P of page at[b * batch_stride + floor(j / P)]. Entries may share pages. P
-// and the key_row of every frame are multiples of kPageUnit, so no vector of rows crosses a page
-// boundary. Only the forward pass reads pages.
+// entry b is row j mod P of page at[b * batch_stride + floor(j / P)]. A number n below 0 is page
+// -1 - n of Operands::k_int8 and v_int8. Entries may share pages. P and the key_row of every frame
+// are multiples of kPageUnit, so no vector of rows crosses a page boundary. Only the forward pass
+// reads pages.
 inline constexpr int64_t kPageUnit = 16;
 struct Pages {
   const int64_t* at = nullptr;  // ceil(rows / P) page numbers for each entry
@@ -61,9 +62,18 @@ struct Pages {
   explicit operator bool() const { return at != nullptr; }
 };
 
+// The lowest and the highest number in a page table; 0 and -1: there is none.
+struct PageRange {
+  int64_t first = 0, last = -1;
+};
+
 // The location of a key row in k and v: an entry (a page, or a batch entry) and a row in it.
 struct StoredRow {
   int64_t batch = 0, row = 0;
+
+  // Whether the row is in a page of integers, and that page.
+  bool is_int8() const { return batch < 0; }
+  int64_t int8_page() const { return -1 - batch; }
 };
 
 // The table row of each diagonal, for each table of the operands. Empty: row = diagonal. Clipping,

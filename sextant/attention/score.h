@@ -30,6 +30,17 @@
 
 namespace sextant {
 
+// Pages of keys or values as 8-bit integers, beside those of k or v; Pages (plan.h) tells which
+// page has which rows. Element = integer x scale, rounded to T.
+template <class T>
+struct Int8Pages {
+  View<const int8_t> numbers = {};  // [pages, key heads, page rows, columns], columns adjacent
+  // [pages, key heads, 1 or page rows, 1 or columns]: one for each column, each row or each element
+  View<const T> scale = {};
+
+  explicit operator bool() const { return static_cast<bool>(numbers); }
+};
+
 // The data of a call, in the memory of the backend's device. The rows of tables (weight to
 // on_value) are those that Plan::row_at refers to.
 template <class T>
@@ -37,8 +48,9 @@ struct Operands {
   AnyView<const T> q = {};  // [batch, query heads, queries, D], as the method changed it
   // [batch, key heads, keys, D]; query head h reads key head h / (query/key heads)
   AnyView<const T> k = {};
-  AnyView<const T> v = {};       // [batch, key heads, keys, Dv]
-  AnyView<const T> q_imag = {};  // q', of the shape of q; or null
+  AnyView<const T> v = {};                // [batch, key heads, keys, Dv]
+  Int8Pages<T> k_int8 = {}, v_int8 = {};  // both or neither, and only with pages
+  AnyView<const T> q_imag = {};           // q', of the shape of q; or null
   double scale = 1;
   View<const T> weight = {}, bias = {};      // w, b: [1, 1 or heads, R, 1]
   View<const T> on_query = {}, on_key = {};  // A, B: [1, 1 or heads, R, columns <= D], multiplied

@@ -33,9 +33,12 @@ DType dtype_of(sextant_dtype dtype, const char* name) {
       return DType::kBfloat16;
     case SEXTANT_FLOAT16:
       return DType::kFloat16;
+    case SEXTANT_INT8:
+      break;
   }
   fail(std::string(name) + ".dtype: expected SEXTANT_FLOAT32, SEXTANT_BFLOAT16 or " +
-       "SEXTANT_FLOAT16, but got " + std::to_string(static_cast<int>(dtype)));
+       "SEXTANT_FLOAT16, or SEXTANT_INT8 for a cache, but got " +
+       std::to_string(static_cast<int>(dtype)));
 }
 
 AnyView<float> view_of(const sextant_array& array, const char* name) {

@@ -31,10 +31,12 @@ std::vector<CachedBatch::Entry> entries_of(const sextant_decoding& d) {
 sextant_status sextant_cache_create(const sextant_cache_shape* shape, sextant_cache** cache) {
   return guarded([&] {
     const sextant_cache_shape& s = need(shape, "shape");
+    const bool int8 = s.dtype == SEXTANT_INT8;
     KvCacheShape own = {.key_heads = s.key_heads,
                         .key_columns = s.key_columns,
                         .value_columns = s.value_columns,
-                        .dtype = c::dtype_of(s.dtype, "shape")};
+                        .dtype = int8 ? DType::kBfloat16 : c::dtype_of(s.dtype, "shape"),
+                        .int8 = int8};
     if (s.page_rows != 0) own.page_rows = s.page_rows;
     c::give(cache, "cache", KvCache(own));
   });

@@ -38,6 +38,8 @@ template <class RowsOf>
 void CachedBatch::set(const KvCache& cache, RowsOf rows_of) {
   k_ = cache.key_pages();
   v_ = cache.value_pages();
+  k_int8_ = cache.int8_key_pages();
+  v_int8_ = cache.int8_value_pages();
   rows_ = 0;
   for (const Entry& entry : entries_) {
     const int64_t rows = rows_of(entry.sequence);
@@ -154,11 +156,15 @@ void CachedBatch::set_keys(Operands<float>& operands, const KvCache& cache) cons
   }
   operands.k = cache.key_pages();
   operands.v = cache.value_pages();
+  operands.k_int8 = cache.int8_key_pages();
+  operands.v_int8 = cache.int8_value_pages();
 }
 
 void CachedBatch::place(Score<float>& score) const {
   score.k = k_;
   score.v = v_;
+  score.k_int8 = k_int8_;
+  score.v_int8 = v_int8_;
   static_cast<Plan&>(score) = plan_;
 }
 

@@ -38,6 +38,25 @@ void check_rotation(const std::optional<Rotation>& rotation, int64_t columns) {
   }
 }
 
+// Whether rotated keys can be stored.
+void check_rotated_by(const std::optional<Rotation>& rotation, const KvCacheShape& shape) {
+  if (rotation && shape.int8)
+    fail("kv cache: rotated_by: expected none, as keys are rounded to int8 before their rotation");
+  check_rotation(rotation, shape.key_columns);
+}
+
+const KvCacheShape& checked(const KvCacheShape& shape) {
+  expect_between("key_heads", shape.key_heads, 1, kMostColumns);
+  expect_between("key_columns", shape.key_columns, 1, kMostColumns);
+  expect_between("value_columns", shape.value_columns, 0, kMostColumns);
+  expect_between("page_rows", shape.page_rows, kPageUnit, int64_t{1} << 40);
+  if (shape.page_rows % kPageUnit != 0)
+    bad("page_rows", "a multiple of " + std::to_string(kPageUnit), shape.page_rows);
+  if (shape.dtype == DType::kFloat64)
+    fail("kv cache: dtype: expected float32, bfloat16 or float16, but got float64");
+  return shape;
+}
+
 template <class T>
 void check_rows(const std::string& name, const AnyView<T>& x, int64_t heads, int64_t rows,
                 int64_t columns) {
@@ -56,16 +75,11 @@ bool same_pairs(const Rotation& a, const Rotation& b) {
 
 }  // namespace
 
-KvCache::KvCache(const KvCacheShape& shape) : shape_(shape) {
-  expect_between("key_heads", shape.key_heads, 1, kMostColumns);
-  expect_between("key_columns", shape.key_columns, 1, kMostColumns);
-  expect_between("value_columns", shape.value_columns, 0, kMostColumns);
-  expect_between("page_rows", shape.page_rows, kPageUnit, int64_t{1} << 40);
-  if (shape.page_rows % kPageUnit != 0)
-    bad("page_rows", "a multiple of " + std::to_string(kPageUnit), shape.page_rows);
-  if (shape.dtype == DType::kFloat64)
-    fail("kv cache: dtype: expected float32, bfloat16 or float16, but got float64");
-}
+KvCache::KvCache(const KvCacheShape& shape)
+    : shape_(checked(shape)),
+      int8_keys_(Int8Store::Scales::kByColumn, shape.key_heads, shape.page_rows, shape.key_columns),
+      int8_values_(Int8Store::Scales::kByRow, shape.key_heads, shape.page_rows,
+                   shape.value_columns) {}
 
 const KvCache::Sequence& KvCache::at(int64_t sequence) const {
   const auto found = sequences_.find(sequence);
@@ -75,7 +89,7 @@ const KvCache::Sequence& KvCache::at(int64_t sequence) const {
 
 int64_t KvCache::add(int64_t first_position, std::optional<Rotation> rotated_by) {
   expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
-  check_rotation(rotated_by, shape_.key_columns);
+  check_rotated_by(rotated_by, shape_);
   sequences_[next_sequence_] = {.first_position = first_position,
                                 .rotated_by = std::move(rotated_by)};
   return next_sequence_++;
@@ -87,7 +101,7 @@ int64_t KvCache::fork(int64_t sequence, int64_t rows) {
   copy.reserved_rows = 0;
   copy.rows = rows;
   copy.pages.resize(static_cast<size_t>((rows + shape_.page_rows - 1) / shape_.page_rows));
-  for (const int64_t page : copy.pages) ++users_[static_cast<size_t>(page)];
+  for (const int64_t page : copy.pages) share(page);
   sequences_[next_sequence_] = std::move(copy);
   const int64_t made = next_sequence_++;
   try {
@@ -107,83 +121,8 @@ void KvCache::remove(int64_t sequence) {
 void KvCache::hold_rotated(int64_t sequence, std::optional<Rotation> rotated_by) {
   Sequence& t = at(sequence);
   if (t.rows != 0) bad("rotated_by: rows", "0, as their keys are held already", t.rows);
-  check_rotation(rotated_by, shape_.key_columns);
+  check_rotated_by(rotated_by, shape_);
   t.rotated_by = std::move(rotated_by);
-}
-
-int64_t KvCache::missing_pages(const Sequence& t, int64_t rows) const {
-  if (rows == 0) return 0;
-  const bool shares_last = !t.pages.empty() && users_[static_cast<size_t>(t.pages.back())] > 1;
-  const int64_t pages = (rows + shape_.page_rows - 1) / shape_.page_rows + (shares_last ? 1 : 0);
-  return std::max<int64_t>(pages - std::ssize(t.pages), 0);
-}
-
-void KvCache::reserve(int64_t sequence, int64_t rows) {
-  Sequence& t = at(sequence);
-  expect_between("rows", rows, 0, kFarthestPosition);
-  const int64_t own = missing_pages(t, rows);
-  int64_t needed = own;
-  for (const auto& [id, one] : sequences_)
-    if (id != sequence) needed += missing_pages(one, one.reserved_rows);
-  add_free_pages(needed - std::ssize(free_));
-  t.pages.reserve(t.pages.size() + static_cast<size_t>(own));
-  t.reserved_rows = rows;
-}
-
-void KvCache::add_free_pages(int64_t count) {
-  if (count <= 0) return;
-  const size_t pages = users_.size() + static_cast<size_t>(count);
-  const auto bytes = [&](int64_t columns) {
-    size_t all = 0;
-    if (__builtin_mul_overflow(pages,
-                               static_cast<size_t>(shape_.key_heads * shape_.page_rows * columns *
-                                                   key_pages().element_size()),
-                               &all))
-      throw std::bad_array_new_length();
-    return all;
-  };
-  keys_.resize(bytes(shape_.key_columns));
-  values_.resize(bytes(shape_.value_columns));
-  free_.reserve(pages);  // for release()
-  for (size_t page = pages; page-- > users_.size();) free_.push_back(static_cast<int64_t>(page));
-  users_.resize(pages, 0);
-}
-
-int64_t KvCache::new_page() {
-  if (free_.empty()) add_free_pages(1);
-  const int64_t page = free_.back();
-  free_.pop_back();
-  users_[static_cast<size_t>(page)] = 1;
-  return page;
-}
-
-void KvCache::release(int64_t page) {
-  if (--users_[static_cast<size_t>(page)] == 0) free_.push_back(page);
-}
-
-void KvCache::own_page(Sequence& sequence, int64_t n) {
-  int64_t& page = sequence.pages[static_cast<size_t>(n)];
-  if (users_[static_cast<size_t>(page)] == 1) return;
-  const int64_t copy = new_page();
-  const auto copy_page = [&](const AnyView<float>& x) {
-    const int64_t bytes = x.batch_stride * x.element_size();
-    std::copy_n(static_cast<const std::byte*>(x.at(page, 0, 0)), bytes,
-                static_cast<std::byte*>(x.at(copy, 0, 0)));
-  };
-  copy_page(keys());
-  copy_page(values());
-  release(page);
-  page = copy;
-}
-
-AnyView<float> KvCache::pages_of(std::byte* data, int64_t columns) const {
-  const auto view = [&]<class Number>(Number* numbers) -> AnyView<float> {
-    return packed(numbers, static_cast<int64_t>(users_.size()), shape_.key_heads, shape_.page_rows,
-                  columns);
-  };
-  if (shape_.dtype == DType::kBfloat16) return view(reinterpret_cast<Bfloat16*>(data));
-  if (shape_.dtype == DType::kFloat16) return view(reinterpret_cast<Float16*>(data));
-  return view(reinterpret_cast<float*>(data));
 }
 
 // The page and the row in it that hold a row of a sequence.
@@ -247,20 +186,46 @@ void KvCache::check_appended(const AnyView<const float>& k, const AnyView<const 
   expect_between("b", b, 0, std::min(k.batch, v.batch) - 1);
   check_fits("k", k, b, shape_.dtype);
   check_fits("v", v, b, shape_.dtype);
+  if (!shape_.int8) return;
+  check_finite("k", k, b);
+  check_finite("v", v, b);
 }
 
-// Appends rows that have been checked.
+// Appends rows that have been checked. All memory is taken first.
 void KvCache::add_rows(Sequence& t, const AnyView<const float>& k, const AnyView<const float>& v,
                        int64_t b) {
   const int64_t first = t.rows, last = first + k.rows;
-  if (first % shape_.page_rows != 0 && first < last) own_page(t, first / shape_.page_rows);
-  while (static_cast<int64_t>(t.pages.size()) * shape_.page_rows < last)
-    t.pages.push_back(new_page());
-  for (int64_t n = 0; n < k.rows; ++n) {
-    copy_row(k, {b, n}, keys(), stored(t, first + n));
-    copy_row(v, {b, n}, values(), stored(t, first + n));
+  if (first == last) return;
+  t.pages.reserve(static_cast<size_t>((last + shape_.page_rows - 1) / shape_.page_rows));
+  need_free_pages(missing_pages(t, last));
+  if (first % shape_.page_rows != 0) own_page(t, first / shape_.page_rows);
+  for (int64_t row = first; row < last; ++row) {
+    const int64_t n = row / shape_.page_rows;
+    if (n == std::ssize(t.pages)) t.pages.push_back(new_page());
+    copy_row(k, {b, row - first}, keys(), stored(t, row));
+    copy_row(v, {b, row - first}, values(), stored(t, row));
+    if (shape_.int8 && (row + 1) % shape_.page_rows == 0) close_page(t, n);
   }
   t.rows = last;
+}
+
+void KvCache::append_int8(int64_t sequence, const Int8Pages<float>& k, const Int8Pages<float>& v) {
+  Sequence& t = at(sequence);
+  if (!shape_.int8) fail("kv cache: append_int8: expected a cache of int8");
+  if (t.rows % shape_.page_rows != 0)
+    bad("append_int8: rows", "a multiple of " + std::to_string(shape_.page_rows), t.rows);
+  t.pages.reserve(t.pages.size() + 1);
+  need_free_pages({.int8 = 1});
+  const int64_t page = int8_pool_.take();
+  try {
+    int8_keys_.copy_page(k, page);
+    int8_values_.copy_page(v, page);
+  } catch (...) {
+    int8_pool_.release(page);
+    throw;
+  }
+  t.pages.push_back(-1 - page);
+  t.rows += shape_.page_rows;
 }
 
 void KvCache::truncate(int64_t sequence, int64_t rows) {
@@ -277,6 +242,7 @@ void KvCache::drop(int64_t sequence, int64_t first, int64_t count) {
   Sequence& t = at(sequence);
   expect_between("first", first, 0, t.rows);
   expect_between("count", count, 0, t.rows - first);
+  if (shape_.int8 && count > 0) return drop_int8(sequence, first, count);
   const int64_t last = t.rows - count;
   const Rotation* const held = t.rotated_by ? &*t.rotated_by : nullptr;
   const Rerotation move = {held, t.first_position + first + count, held, t.first_position + first,
@@ -291,6 +257,25 @@ void KvCache::drop(int64_t sequence, int64_t first, int64_t count) {
   }
   truncate(sequence, last);
   if (held) write_rotated(t, first, move, reader(t, first));
+}
+
+// Appends the later rows again. Until they are, the sequence's pages are also those of another.
+void KvCache::drop_int8(int64_t sequence, int64_t first, int64_t count) {
+  const int64_t rows = at(sequence).rows, some = shape_.page_rows;
+  std::vector<float> k(static_cast<size_t>(shape_.key_heads * some * shape_.key_columns));
+  std::vector<float> v(static_cast<size_t>(shape_.key_heads * some * shape_.value_columns));
+  need_free_pages({.numbers = 2, .int8 = (rows - count) / some - first / some + 1});
+  const int64_t all = fork(sequence, rows);
+  truncate(sequence, first);
+  for (int64_t row = first + count, last; row < rows; row = last) {
+    last = std::min(row + some, rows);
+    const View<float> keys = packed(k.data(), 1, shape_.key_heads, last - row, shape_.key_columns);
+    const View<float> values =
+        packed(v.data(), 1, shape_.key_heads, last - row, shape_.value_columns);
+    read(all, row, keys, values);
+    add_rows(at(sequence), keys, values, 0);
+  }
+  remove(all);
 }
 
 void KvCache::rerotate(int64_t sequence, int64_t first_position) {
@@ -330,8 +315,14 @@ void KvCache::read(int64_t sequence, int64_t first, const AnyView<float>& k,
   check_rows("k", k, shape_.key_heads, k.rows, shape_.key_columns);
   check_rows("v", v, shape_.key_heads, k.rows, shape_.value_columns);
   for (int64_t n = 0; n < k.rows; ++n) {
-    copy_row(key_pages(), stored(t, first + n), k, {0, n});
-    copy_row(value_pages(), stored(t, first + n), v, {0, n});
+    const StoredRow from = stored(t, first + n);
+    if (from.is_int8()) {
+      int8_keys_.copy_row(from.int8_page(), from.row, k, {0, n});
+      int8_values_.copy_row(from.int8_page(), from.row, v, {0, n});
+    } else {
+      copy_row(key_pages(), from, k, {0, n});
+      copy_row(value_pages(), from, v, {0, n});
+    }
   }
 }
 

@@ -23,6 +23,11 @@
 // (from 65520 on in float16) is an Error that names its head, row and column, and nothing is
 // written.
 //
+// With `int8`, pages become 8-bit integers as soon as they are full (int8_store.h): about a quarter
+// of float32's memory. The last page of a sequence has the type until it is full. Rows of integers
+// that are moved or written again (drop(), append() after truncate() or fork()) are rounded once
+// more. Infinite numbers, NaN and rotated keys are an Error in such a cache.
+//
 // Not thread-safe. Views and tables are valid until the next non-const call. Errors name the field.
 #pragma once
 
@@ -37,6 +42,8 @@
 #include "sextant/attention/score.h"
 #include "sextant/base/aligned_memory.h"
 #include "sextant/base/export.h"
+#include "sextant/cache/int8_store.h"
+#include "sextant/cache/page_pool.h"
 
 namespace sextant {
 
@@ -48,6 +55,7 @@ struct KvCacheShape {
   int64_t key_heads = 1, key_columns = 0, value_columns = 0;
   int64_t page_rows = 256;  // a multiple of kPageUnit; the cpu backend reads 256 without a copy
   DType dtype = DType::kFloat32;  // of keys and values; not kFloat64
+  bool int8 = false;              // whether full pages become integers
 
   friend bool operator==(const KvCacheShape&, const KvCacheShape&) = default;
 };
@@ -59,7 +67,7 @@ class SEXTANT_API KvCache {
   explicit KvCache(const KvCacheShape& shape);
 
   const KvCacheShape& shape() const { return shape_; }
-  int64_t pages_in_use() const { return static_cast<int64_t>(users_.size() - free_.size()); }
+  int64_t pages_in_use() const { return pool_.in_use() + int8_pool_.in_use(); }
 
   // Adds an empty sequence and returns its id, which is never reused. With `rotated_by`, keys are
   // stored rotated. Throws Error if the rotation has growth (XPOS) or axes other than 0.
@@ -88,6 +96,9 @@ class SEXTANT_API KvCache {
   // The same for keys in the form in which they are stored, as read() returns them.
   void append_held(int64_t sequence, const AnyView<const float>& k, const AnyView<const float>& v,
                    int64_t b = 0);
+  // Appends a page of integers, [1, key heads, page_rows, columns] with scales as the cache has
+  // them (int8_key_pages()), to a sequence all of whose pages are full.
+  void append_int8(int64_t sequence, const Int8Pages<float>& k, const Int8Pages<float>& v);
   // Keeps the first `rows` rows.
   void truncate(int64_t sequence, int64_t rows);
   // Removes rows [first, first + count). Later rows move up to the positions that become free: the
@@ -103,9 +114,12 @@ class SEXTANT_API KvCache {
   void read(int64_t sequence, int64_t first, const AnyView<float>& k,
             const AnyView<float>& v) const;
 
-  // All pages, [pages, key heads, page_rows, columns], and the pages of a sequence in order.
+  // All pages, [pages, key heads, page_rows, columns], those of integers, and the pages of a
+  // sequence in order (Pages in plan.h; below 0: integers).
   AnyView<const float> key_pages() const;
   AnyView<const float> value_pages() const;
+  Int8Pages<float> int8_key_pages() const { return int8_keys_.pages(); }
+  Int8Pages<float> int8_value_pages() const { return int8_values_.pages(); }
   std::span<const int64_t> pages(int64_t sequence) const { return at(sequence).pages; }
 
  private:
@@ -121,11 +135,19 @@ class SEXTANT_API KvCache {
     return const_cast<Sequence&>(std::as_const(*this).at(sequence));
   }
   // The pages that a sequence lacks for `rows` rows in all, a copy of a shared last one included.
-  int64_t missing_pages(const Sequence& sequence, int64_t rows) const;
-  void add_free_pages(int64_t count);
+  struct PageCounts {
+    int64_t numbers = 0, int8 = 0;
+  };
+  PageCounts missing_pages(const Sequence& sequence, int64_t rows) const;
+  void need_free_pages(const PageCounts& counts);
+  void add_pages(int64_t count);
   int64_t new_page();
+  void share(int64_t page);
   void release(int64_t page);
-  void own_page(Sequence& sequence, int64_t n);  // copies the page if it is shared
+  // Copies the page if it is shared or integers, so that its rows can be written.
+  void own_page(Sequence& sequence, int64_t n);
+  void close_page(Sequence& sequence, int64_t n);  // rounds it to integers
+  void drop_int8(int64_t sequence, int64_t first, int64_t count);
   StoredRow stored(const Sequence& sequence, int64_t row) const;
   AnyView<float> keys() { return pages_of(keys_.data(), shape_.key_columns); }
   AnyView<float> values() { return pages_of(values_.data(), shape_.value_columns); }
@@ -144,8 +166,9 @@ class SEXTANT_API KvCache {
 
   KvCacheShape shape_;
   std::vector<std::byte, LinesAllocator<std::byte>> keys_, values_;
-  std::vector<int64_t> users_;  // how many sequences use each page
-  std::vector<int64_t> free_;
+  PagePool pool_;
+  Int8Store int8_keys_, int8_values_;
+  PagePool int8_pool_;
   std::map<int64_t, Sequence> sequences_;
   int64_t next_sequence_ = 0;
 };
@@ -214,6 +237,7 @@ class SEXTANT_API CachedBatch {
   void add_sweeps();
 
   AnyView<const float> k_, v_;
+  Int8Pages<float> k_int8_, v_int8_;
   int64_t page_rows_ = 0, rows_ = 0, pages_per_sequence_ = 0, queries_ = 0;
   std::vector<int64_t> table_, key_positions_, query_positions_;
   std::vector<Entry> entries_;

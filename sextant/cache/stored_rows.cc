@@ -73,6 +73,11 @@ bool any_above(const Row* row, int64_t columns, int64_t step, uint32_t limit) {
   return found != 0;
 }
 
+std::string at_element(int64_t head, int64_t row, int64_t column) {
+  return " at head " + std::to_string(head) + ", row " + std::to_string(row) + ", column " +
+         std::to_string(column);
+}
+
 }  // namespace
 
 void copy_row(const AnyView<const float>& from, StoredRow source, const AnyView<float>& to,
@@ -98,8 +103,7 @@ bool overflows(double x, DType dtype) {
 void refuse_overflow(const std::string& name, DType dtype, double value, int64_t head, int64_t row,
                      int64_t column) {
   fail("kv cache: " + name + ": expected magnitudes up to " + shown(largest(dtype)) + ", which " +
-       name_of(dtype) + " holds, but got " + shown(value) + " at head " + std::to_string(head) +
-       ", row " + std::to_string(row) + ", column " + std::to_string(column));
+       name_of(dtype) + " holds, but got " + shown(value) + at_element(head, row, column));
 }
 
 void check_fits(const char* name, const AnyView<const float>& x, int64_t b, DType dtype) {
@@ -112,6 +116,21 @@ void check_fits(const char* name, const AnyView<const float>& x, int64_t b, DTyp
         for (int64_t c = 0; c < view.columns; ++c)
           if (overflows(to_float(view(b, h, i, c)), dtype))
             refuse_overflow(name, dtype, to_float(view(b, h, i, c)), h, i, c);
+      }
+  });
+}
+
+void check_finite(const char* name, const AnyView<const float>& x, int64_t b) {
+  HostAnyView(x).visit([&](const auto& view) {
+    for (int64_t h = 0; h < view.heads; ++h)
+      for (int64_t i = 0; i < view.rows; ++i) {
+        float zero = 0;  // NaN if an element is not finite
+        for (int64_t c = 0; c < view.columns; ++c) zero += 0 * to_float(view(b, h, i, c));
+        for (int64_t c = 0; std::isnan(zero) && c < view.columns; ++c)
+          if (const float element = to_float(view(b, h, i, c)); !std::isfinite(element))
+            fail("kv cache: " + std::string(name) +
+                 ": expected finite numbers, as int8 holds no others, but got " + shown(element) +
+                 at_element(h, i, c));
       }
   });
 }

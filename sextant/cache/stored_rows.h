@@ -20,6 +20,9 @@ void copy_row(const AnyView<const float>& from, StoredRow source, const AnyView<
 // never becomes infinite. `name` is that of the operand.
 void check_fits(const char* name, const AnyView<const float>& x, int64_t b, DType dtype);
 
+// Throws Error if an element of batch entry b is infinite or NaN, which int8 cannot hold.
+void check_finite(const char* name, const AnyView<const float>& x, int64_t b);
+
 // Whether `dtype` stores a finite x as infinity.
 bool overflows(double x, DType dtype);
 // "NAME: expected ..., which TYPE holds, but got VALUE at head, row, column"

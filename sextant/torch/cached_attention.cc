@@ -36,11 +36,25 @@ at::Tensor page_table(const KvCache& cache, std::span<const SequenceGrowth> sequ
   return table;
 }
 
+std::vector<int64_t> sizes_of(const auto& view) {
+  return {view.batch, view.heads, view.rows, view.columns};
+}
+
 // The cache's memory as a tensor, which is valid until the cache changes.
 at::Tensor as_tensor(const AnyView<const float>& pages) {
   return at::from_blob(const_cast<void*>(pages.data),  // operands are never written
-                       {pages.batch, pages.heads, pages.rows, pages.columns},
-                       scalar_type(pages.dtype));
+                       sizes_of(pages), scalar_type(pages.dtype));
+}
+
+std::vector<at::Tensor> int8_tensors(const KvCache& cache) {
+  std::vector<at::Tensor> tensors;
+  for (const Int8Pages<float>& pages : {cache.int8_key_pages(), cache.int8_value_pages()}) {
+    if (!pages) continue;
+    tensors.push_back(
+        at::from_blob(const_cast<int8_t*>(pages.numbers.data), sizes_of(pages.numbers), at::kChar));
+    tensors.push_back(as_tensor(pages.scale));
+  }
+  return tensors;
 }
 
 [[noreturn]] void refuse_rotated(int64_t sequence, const std::string& reason) {
@@ -172,7 +186,7 @@ CachePages pages_of(const KvCache& cache, std::span<const SequenceGrowth> sequen
   for (const SequenceGrowth& sequence : sequences)
     count += page_count(cache, cache.rows(sequence.sequence));
   return {as_tensor(cache.key_pages()), as_tensor(cache.value_pages()),
-          page_table(cache, sequences, count)};
+          page_table(cache, sequences, count), int8_tensors(cache)};
 }
 
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
@@ -183,18 +197,22 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
     fail("kv cache: key_bias, dropout: expected none, but got one");
   if (layout.queries == 0)
     return at::zeros({1, q.size(1), 0, cache.shape().value_columns}, q.options());
-  const at::Tensor table = page_table(cache, sequences, layout.keys / cache.shape().page_rows);
-  at::Tensor k = as_tensor(cache.key_pages()), v = as_tensor(cache.value_pages());
+  CachePages pages = pages_of(cache, sequences);
+  at::Tensor k = pages.keys, v = pages.values;
   const bool copied = method.changes_keys();
   for (const SequenceGrowth& one : sequences)
     if (copied && cache.rotated_by(one.sequence))
       refuse_rotated(one.sequence, "a method that does not change keys in other ways");
   if (copied) {
-    k = gathered(k, table, layout.keys);
-    v = gathered(v, table, layout.keys);
+    k = gathered({k, pages.int8, true}, pages.table, layout.keys);
+    v = gathered({v, pages.int8, false}, pages.table, layout.keys);
   }
   TensorOperands operands = plain_operands(q, k, v, layout);
-  if (!copied) operands.pages = table, operands.key_rows = layout.keys;
+  if (!copied) {
+    operands.pages = pages.table;
+    operands.key_rows = layout.keys;
+    operands.int8_pages = std::move(pages.int8);
+  }
   operands = applied(method, std::move(operands), layout, layer, parameters, terms);
   if (must_rotate && !rotates(operands))
     fail(

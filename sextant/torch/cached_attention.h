@@ -50,10 +50,11 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
                          bool must_rotate = false);
 
 // The memory of a cache as operands: pages of keys and of values, [pages, heads, page rows,
-// columns], and the pages of each sequence in turn, int64 [1, pages]. It is valid until the cache
-// changes.
+// columns], the pages of each sequence in turn, int64 [1, pages], and TensorOperands::int8_pages.
+// It is valid until the cache changes.
 struct CachePages {
   at::Tensor keys, values, table;
+  std::vector<at::Tensor> int8;
 };
 CachePages pages_of(const KvCache& cache, std::span<const SequenceGrowth> sequences);
 

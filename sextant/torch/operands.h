@@ -89,6 +89,9 @@ struct TensorOperands {
   // columns], and the `key_rows` keys of an entry are in its pages.
   at::Tensor pages = {};
   int64_t key_rows = 0;
+  // Pages of k and v that are integers (Int8Pages in sextant/attention/score.h), to which page
+  // numbers below 0 refer: the integers and scales of k, then those of v; or empty.
+  std::vector<at::Tensor> int8_pages = {};
   // The cache in which attend() looks up and keeps the plan of frames, sweeps, row maps and pages;
   // null: it makes a plan for this call.
   std::shared_ptr<PlanCache> plans = {};

@@ -65,13 +65,26 @@ std::vector<Encoding> encodings() {
           t5()};
 }
 
+KvCacheShape shape_of(DType dtype, bool int8 = false) {
+  KvCacheShape shape = kShape;
+  shape.dtype = dtype;
+  shape.int8 = int8;
+  return shape;
+}
+
+// The types of a cache that can store keys as the encoding needs them.
+std::vector<KvCacheShape> shapes_for(const Encoding& encoding) {
+  std::vector<KvCacheShape> shapes = {shape_of(DType::kFloat32), shape_of(DType::kBfloat16),
+                                      shape_of(DType::kFloat16)};
+  if (!encoding.rotated_keys) shapes.push_back(shape_of(DType::kBfloat16, /*int8=*/true));
+  return shapes;
+}
+
 // Some layers and sequences of unequal length, which grow by a row at each step.
 class Model {
  public:
-  Model(const Encoding& encoding, DType dtype, const std::vector<int64_t>& lengths)
+  Model(const Encoding& encoding, const KvCacheShape& shape, const std::vector<int64_t>& lengths)
       : encoding_(encoding), rows_(kMostRows, 5) {
-    KvCacheShape shape = kShape;
-    shape.dtype = dtype;
     const auto batch = static_cast<int64_t>(lengths.size());
     q_ = random(batch, 2 * kHeads, 1, kColumns, 7);
     for (int64_t layer = 0; layer < kLayers; ++layer) {
@@ -142,10 +155,10 @@ class Model {
 // Pages of 16 rows: a sequence gets a new page at every sixteenth step.
 TEST(Decoding, AllocatesNothingAfterTheFirstStep) {
   for (const Encoding& encoding : encodings())
-    for (const DType dtype : {DType::kFloat32, DType::kBfloat16, DType::kFloat16})
+    for (const KvCacheShape& shape : shapes_for(encoding))
       for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{5}, {300, 1, 33, 256}}) {
         SCOPED_TRACE(encoding.name);
-        Model model(encoding, dtype, lengths);
+        Model model(encoding, shape, lengths);
         Decoding decoding = model.decoding(cpu_backend());
         model.append();
         model.step(decoding);
@@ -162,32 +175,37 @@ TEST(Decoding, HasTheBitsOfAPlanForEachStep) {
   const auto pool = make_thread_pool(3);
   for (const Backend* backend : backends())
     for (const Encoding& encoding : encodings())
-      for (const bool threads : {false, true}) {
-        SCOPED_TRACE(std::string(backend->name) + ", " + encoding.name);
-        Model model(encoding, DType::kBfloat16, {300, 1, 33});
-        Decoding decoding = model.decoding(*backend, threads ? Context(*pool) : Context());
-        for (int n = 0; n < 20; ++n) {
-          model.append();
-          model.step(decoding);
-          model.expect_bits_of_a_new_plan(*backend);
+      for (const KvCacheShape& shape : shapes_for(encoding))
+        for (const bool threads : {false, true}) {
+          if (shape.dtype != DType::kBfloat16) continue;
+          SCOPED_TRACE(std::string(backend->name) + ", " + encoding.name);
+          Model model(encoding, shape, {300, 1, 33});
+          Decoding decoding = model.decoding(*backend, threads ? Context(*pool) : Context());
+          for (int n = 0; n < 20; ++n) {
+            model.append();
+            model.step(decoding);
+            model.expect_bits_of_a_new_plan(*backend);
+          }
         }
-      }
 }
 
 // Sequences may also shrink and be moved between steps.
 TEST(Decoding, FollowsSequencesThatChange) {
   const Encoding encoding = {.name = "rope", .rotation = &plain_rope()};
-  Model model(encoding, DType::kFloat32, {300, 40});
-  Decoding decoding = model.decoding(cpu_backend());
-  const std::vector<std::function<void(KvCache&)>> changes = {
-      [](KvCache& cache) { cache.truncate(0, 20); },
-      [](KvCache& cache) { cache.rerotate(1, 1000); }, [](KvCache& cache) { cache.drop(1, 3, 8); },
-      [](KvCache& cache) { cache.reserve(0, kMostRows); }};
-  for (const auto& change : changes) {
-    for (KvCache& cache : model.caches()) change(cache);
-    model.append();
-    model.step(decoding);
-    model.expect_bits_of_a_new_plan(cpu_backend());
+  for (const bool int8 : {false, true}) {
+    Model model(encoding, shape_of(DType::kFloat32, int8), {300, 40});
+    Decoding decoding = model.decoding(cpu_backend());
+    const std::vector<std::function<void(KvCache&)>> changes = {
+        [](KvCache& cache) { cache.truncate(0, 20); },
+        [](KvCache& cache) { cache.rerotate(1, 1000); },
+        [](KvCache& cache) { cache.drop(1, 3, 8); },
+        [](KvCache& cache) { cache.reserve(0, kMostRows); }};
+    for (const auto& change : changes) {
+      for (KvCache& cache : model.caches()) change(cache);
+      model.append();
+      model.step(decoding);
+      model.expect_bits_of_a_new_plan(cpu_backend());
+    }
   }
 }
 
@@ -196,14 +214,19 @@ void expect_refused(const std::function<void()>& call, const std::string& reason
 }
 
 TEST(Reserve, AppendingAllocatesNothingAfterAFork) {
-  KvCache cache(kShape);
-  const int64_t sequence = filled(cache, Rows(20, 1));
-  cache.reserve(sequence, 100);
-  cache.fork(sequence, 20);  // shares a last page that is not full
-  const Rows one(1, 2);
-  const int64_t before = allocations();
-  while (cache.rows(sequence) < 100) cache.append(sequence, one.k.view(), one.v.view());
-  EXPECT_EQ(allocations() - before, 0);
+  for (const bool int8 : {false, true})
+    for (const int64_t rows : {20, 10, 16}) {  // a last page that is not full, is cut, is full
+      KvCache cache(shape_of(DType::kFloat32, int8));
+      const int64_t sequence = filled(cache, Rows(20, 1));
+      cache.reserve(sequence, 100);
+      const int64_t fork = cache.fork(sequence, rows);
+      cache.reserve(fork, 50);
+      const Rows one(1, 2);
+      const int64_t before = allocations();
+      while (cache.rows(sequence) < 100) cache.append(sequence, one.k.view(), one.v.view());
+      while (cache.rows(fork) < 50) cache.append(fork, one.k.view(), one.v.view());
+      EXPECT_EQ(allocations() - before, 0);
+    }
 }
 
 TEST(Reserve, ARefusedCallChangesNothing) {

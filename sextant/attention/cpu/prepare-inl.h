@@ -13,6 +13,7 @@
 
 #include "sextant/attention/cpu/panels.h"
 #include "sextant/attention/cpu/tile/bf16x3-inl.h"
+#include "sextant/attention/cpu/tile/int8-inl.h"
 #include "sextant/attention/cpu/tile/pack-inl.h"
 #include "sextant/attention/cpu/tile/pairs-inl.h"
 #include "sextant/attention/cpu/visibility.h"
@@ -32,17 +33,30 @@ struct FrameRows {
   int64_t row() const {  // the first of them in the operand
     return first + (side == Side::kQuery ? block.frame.query_row : block.frame.key_row);
   }
-  // The address of the i-th row; keys may be in pages.
+  // The location of the i-th row; keys may be in pages.
+  StoredRow stored(int64_t i) const {
+    if (side == Side::kQuery) return {block.frame.batch, row() + i};
+    return stored_row(problem.score, block.frame.batch, row() + i);
+  }
+  bool is_int8(int64_t i) const { return stored(i).is_int8(); }
+  // The address of the i-th row, which is not integers.
   const void* at(const HostAnyView<const float>& x, int64_t head, int64_t i) const {
-    if (side == Side::kQuery) return x.at(block.frame.batch, head, row() + i);
-    const StoredRow stored = stored_row(problem.score, block.frame.batch, row() + i);
-    return x.at(stored.batch, head, stored.row);
+    const StoredRow found = stored(i);
+    return x.at(found.batch, head, found.row);
+  }
+  // The same for integers.
+  Int8Rows int8_at(const HostRows<float>& x, int64_t head, int64_t i) const {
+    const StoredRow found = stored(i);
+    const bool by_row = x.scale.rows > 1;
+    return {x.numbers.at(found.int8_page(), head, found.row), x.numbers.row_stride,
+            x.scale.at(found.int8_page(), head, by_row ? found.row : 0),
+            by_row ? x.scale.row_stride : 0, x.scale.columns > 1};
   }
   // The address of sixteen rows from the i-th on, which may be beyond the last of these rows; null
-  // if the operand ends before.
+  // if the operand ends before, or if they are integers.
   const void* soon(const HostAnyView<const float>& x, int64_t head, int64_t i) const {
     const int64_t count = side == Side::kQuery ? x.rows : key_rows(problem.score);
-    return row() + i + kLanes <= count ? at(x, head, i) : nullptr;
+    return row() + i + kLanes <= count && !is_int8(i) ? at(x, head, i) : nullptr;
   }
   // The number of rows from the i-th on that are contiguous.
   int64_t together(int64_t i) const { return std::min(rows - i, in_page(i)); }
@@ -62,11 +76,27 @@ struct FrameRows {
 // a time.
 inline constexpr int64_t kRowsAhead = 2 * kLanes;
 
+// Packs one panel of integers, some columns at a time.
+inline HWY_NOINLINE void pack_int8_panel(Int8Rows from, int64_t count, int64_t columns,
+                                         float factor, float* panel) {
+  constexpr int64_t kSome = 4 * kLanes;
+  HWY_ALIGN float some[kLanes * kSome];
+  for (int64_t c = 0; c < columns; c += kSome) {
+    const int64_t width = std::min(kSome, columns - c);
+    copy_int8_rows(from, count, width, factor, some);
+    pack_panel(some, round_up(width, kLanes), 1, count, width, 1, panel + c * kLanes);
+    from.at += kSome;
+    if (from.by_column) from.scale += kSome;
+  }
+}
+
 // Packs one panel: `count` rows of x from the i-th on, which are contiguous (see kPageUnit), times
 // factor. ahead: see pack_panel().
-HWY_INLINE void pack_panel_of(const FrameRows& rows, const HostAnyView<const float>& x,
-                              int64_t head, int64_t i, int64_t count, float factor, float* panel,
+HWY_INLINE void pack_panel_of(const FrameRows& rows, const HostRows<float>& x, int64_t head,
+                              int64_t i, int64_t count, float factor, float* panel,
                               const void* ahead = nullptr) {
+  if (rows.is_int8(i))
+    return pack_int8_panel(rows.int8_at(x, head, i), count, x.columns, factor, panel);
   with_type(x.dtype, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {
     pack_panel(from, x.row_stride, x.column_stride, count, x.columns, factor, panel,
                static_cast<decltype(from)>(ahead));
@@ -74,7 +104,7 @@ HWY_INLINE void pack_panel_of(const FrameRows& rows, const HostAnyView<const flo
 }
 
 // Packs all panels of those rows of x, times factor: plain, and in some rotations.
-HWY_INLINE void pack_rows(const FrameRows& rows, const HostAnyView<const float>& x, int64_t head,
+HWY_INLINE void pack_rows(const FrameRows& rows, const HostRows<float>& x, int64_t head,
                           float factor, const Panels& to, RotationsSeen rotations = kAllRotations) {
   static_assert(kPageUnit % kLanes == 0);
   const Problem& p = rows.problem;
@@ -154,11 +184,15 @@ HWY_NOINLINE void copy_rows(const Number* from, int64_t row_stride, int64_t colu
 }
 
 // Copies rows [some.first, some.last) of x, times factor.
-HWY_INLINE void copy_some(const FrameRows& rows, const HostAnyView<const float>& x, int64_t head,
+HWY_INLINE void copy_some(const FrameRows& rows, const HostRows<float>& x, int64_t head,
                           KeyRange some, float* to, float factor = 1) {
   const int64_t columns16 = round_up(x.columns, kLanes);
   for (int64_t i = some.first, count; i < some.last; i += count, to += count * columns16) {
     count = std::min(rows.together(i), some.last - i);
+    if (rows.is_int8(i)) {
+      copy_int8_rows(rows.int8_at(x, head, i), count, x.columns, factor, to);
+      continue;
+    }
     with_type(x.dtype, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {
       copy_rows(from, x.row_stride, x.column_stride, count, x.columns, factor, to);
     });
@@ -170,9 +204,10 @@ inline bool has_whole_rows(const HostAnyView<const float>& x) {
   return x.column_stride == 1 && x.columns % kLanes == 0;
 }
 
-HWY_INLINE Matrix whole_rows(const FrameRows& rows, const HostAnyView<const float>& x, int64_t head,
+HWY_INLINE Matrix whole_rows(const FrameRows& rows, const HostRows<float>& x, int64_t head,
                              float* copy) {
-  if (x.dtype == DType::kFloat32 && has_whole_rows(x) && rows.together(0) == rows.rows)
+  if (x.dtype == DType::kFloat32 && has_whole_rows(x) && rows.together(0) == rows.rows &&
+      !rows.is_int8(0))
     return {static_cast<const float*>(rows.at(x, head, 0)), x.row_stride};
   copy_some(rows, x, head, {0, rows.rows}, copy);
   return {copy, round_up(x.columns, kLanes)};
@@ -181,7 +216,7 @@ HWY_INLINE Matrix whole_rows(const FrameRows& rows, const HostAnyView<const floa
 // The same for rows that many queries read: they are also copied if they are not contiguous,
 // because rows some KB apart map to few sets of the caches and are evicted (4 KB apart, 8 heads of
 // 128, the forward pass took 1.4 times as long on a Zen 3 core).
-HWY_INLINE Matrix near_rows(const FrameRows& rows, const HostAnyView<const float>& x, int64_t head,
+HWY_INLINE Matrix near_rows(const FrameRows& rows, const HostRows<float>& x, int64_t head,
                             float* copy) {
   const int64_t columns16 = round_up(x.columns, kLanes);
   if (x.row_stride == columns16) return whole_rows(rows, x, head, copy);

@@ -67,12 +67,12 @@ Rows rows_of(const HostAnyView<const T>& x, int64_t b, int64_t h) {
 
 // Rows of k or v, gathered from its pages.
 template <class T>
-Rows stored_rows(const HostScore<T>& s, const HostAnyView<const T>& x, int64_t b, int64_t h) {
+Rows stored_rows(const HostScore<T>& s, const HostRows<T>& x, int64_t b, int64_t h) {
   Rows rows(key_rows(s), x.columns);
   for (int64_t j = 0; j < key_rows(s); ++j) {
     const StoredRow at = stored_row(s, b, j);
     for (int64_t c = 0; c < x.columns; ++c)
-      rows.row(j)[c] = static_cast<double>(x(at.batch, h, at.row, c));
+      rows.row(j)[c] = static_cast<double>(x.element(at, h, c));
   }
   return rows;
 }
@@ -128,9 +128,8 @@ struct Head {
   }
 
   // An element of k or v.
-  double stored(const HostAnyView<const T>& x, int64_t row, int64_t column) const {
-    const StoredRow at = stored_row(s, b, row);
-    return static_cast<double>(x(at.batch, key_head, at.row, column));
+  double stored(const HostRows<T>& x, int64_t row, int64_t column) const {
+    return static_cast<double>(x.element(stored_row(s, b, row), key_head, column));
   }
 
   // The factors by which growth multiplies the product of columns c of q_i and k_j: all 1 without

@@ -57,30 +57,39 @@ at::Tensor parted(const at::Tensor& x, int64_t batch) {
   return x.view({x.size(1), batch, x.size(2) / batch, x.size(3)}).transpose(0, 1);
 }
 
-// The names of the types that a cache can have, in the order of DType.
+// The names of the types that a cache can have, in the order of DType, and int8, whose last pages
+// are bfloat16.
 constexpr std::array<const char*, 3> kDTypeNames = {"float32", "bfloat16", "float16"};
+constexpr const char* kInt8 = "int8";
 
-DType dtype_of(const std::string& name) {
-  for (size_t n = 0; n < kDTypeNames.size(); ++n)
-    if (name == kDTypeNames[n]) return static_cast<DType>(n);
-  fail("kv cache: dtype: expected float32, bfloat16 or float16, but got " + name);
+std::string name_of(const KvCacheShape& shape) {
+  return shape.int8 ? kInt8 : kDTypeNames[static_cast<size_t>(shape.dtype)];
+}
+
+KvCacheShape with_type(KvCacheShape shape, const std::string& name) {
+  shape.int8 = name == kInt8;
+  const auto* const found = std::ranges::find(kDTypeNames, shape.int8 ? "bfloat16" : name);
+  if (found == kDTypeNames.end())
+    fail("kv cache: dtype: expected float32, bfloat16, float16 or int8, but got " + name);
+  shape.dtype = static_cast<DType>(found - kDTypeNames.begin());
+  return shape;
 }
 
 class KvCacheClass final : public torch::CustomClassHolder {
  public:
   KvCacheClass(int64_t key_heads, int64_t key_columns, int64_t value_columns, int64_t page_rows,
                const std::string& dtype)
-      : cache_({.key_heads = key_heads,
-                .key_columns = key_columns,
-                .value_columns = value_columns,
-                .page_rows = page_rows,
-                .dtype = dtype_of(dtype)}) {}
+      : cache_(with_type({.key_heads = key_heads,
+                          .key_columns = key_columns,
+                          .value_columns = value_columns,
+                          .page_rows = page_rows},
+                         dtype)) {}
 
   Sizes shape() const {
     const KvCacheShape& s = cache_.shape();
     return {s.key_heads, s.key_columns, s.value_columns, s.page_rows};
   }
-  std::string dtype() const { return kDTypeNames[static_cast<size_t>(cache_.shape().dtype)]; }
+  std::string dtype() const { return name_of(cache_.shape()); }
   int64_t pages_in_use() const { return cache_.pages_in_use(); }
   bool holds(int64_t sequence) const { return cache_.holds(sequence); }
   int64_t rows(int64_t sequence) const { return cache_.rows(sequence); }
@@ -118,7 +127,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
   std::tuple<at::Tensor, at::Tensor> read(int64_t sequence) const {
     const KvCacheShape& s = cache_.shape();
     const int64_t rows = cache_.rows(sequence);
-    const at::ScalarType type = scalar_type(s.dtype);
+    const at::ScalarType type = s.int8 ? at::kFloat : scalar_type(s.dtype);
     const at::Tensor k = at::empty({1, s.key_heads, rows, s.key_columns}, type);
     const at::Tensor v = at::empty({1, s.key_heads, rows, s.value_columns}, type);
     cache_.read(sequence, 0, any_view_4d<float>(k), any_view_4d<float>(v));
@@ -126,8 +135,10 @@ class KvCacheClass final : public torch::CustomClassHolder {
   }
 
   // The pages of sequences, for encodings that are written in Python. rotates: whether these rotate
-  // keys, which must then be stored unrotated.
-  std::tuple<at::Tensor, at::Tensor, at::Tensor> pages(const Sizes& sequences, bool rotates) const {
+  // keys, which must then be stored unrotated. Returns keys, values, the pages of each sequence and
+  // the pages of integers (CachePages).
+  std::tuple<at::Tensor, at::Tensor, at::Tensor, std::vector<at::Tensor>> pages(
+      const Sizes& sequences, bool rotates) const {
     std::vector<SequenceGrowth> all;
     for (const int64_t sequence : sequences) {
       if (rotates && cache_.rotated_by(sequence))
@@ -136,7 +147,14 @@ class KvCacheClass final : public torch::CustomClassHolder {
       all.push_back({sequence, 0});
     }
     const CachePages found = pages_of(cache_, all);
-    return {found.keys, found.values, found.table};
+    return {found.keys, found.values, found.table, found.int8};
+  }
+  // Copies of the keys and values of the same sequences, [1, key heads, rows of their pages,
+  // columns].
+  std::tuple<at::Tensor, at::Tensor> gathered_rows(const Sizes& sequences) const {
+    const auto [k, v, table, int8] = pages(sequences, /*rotates=*/false);
+    const int64_t rows = table.numel() * cache_.shape().page_rows;
+    return {gathered({k, int8, true}, table, rows), gathered({v, int8, false}, table, rows)};
   }
 
   void save(int64_t sequence, const std::string& path) const { save_cache(cache_, sequence, path); }
@@ -238,8 +256,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
 // The sizes and the dtype of a cache that can load this file.
 std::tuple<Sizes, std::string> saved_cache_shape(const std::string& path) {
   const KvCacheShape shape = cache_file_shape(read_file(path));
-  return {{shape.key_heads, shape.key_columns, shape.value_columns},
-          kDTypeNames[static_cast<size_t>(shape.dtype)]};
+  return {{shape.key_heads, shape.key_columns, shape.value_columns}, name_of(shape)};
 }
 
 }  // namespace
@@ -263,6 +280,7 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
       .def("append", &KvCacheClass::append)
       .def("read", &KvCacheClass::read)
       .def("pages", &KvCacheClass::pages)
+      .def("gathered_rows", &KvCacheClass::gathered_rows)
       .def("save", &KvCacheClass::save)
       .def("load", &KvCacheClass::load)
       .def("attend", &KvCacheClass::attend);

@@ -23,8 +23,9 @@ void each_argument(A& a, F&& f) {
   f(a.on_key), f(a.on_key_rows), f(a.on_value), f(a.on_value_rows), f(a.sink), f(a.mask);
   f(a.pages), f(a.key_rows), f(a.query_bias), f(a.key_bias);
   f(a.softcap), f(a.dropout.p), f(a.dropout.seed), f(a.dropout.first_query), f(a.whole_lse);
+  f(a.int8_pages);
 }
-constexpr size_t kArguments = 39;
+constexpr size_t kArguments = 40;
 
 struct Push {
   torch::jit::Stack& stack;
@@ -34,6 +35,7 @@ struct Push {
   void operator()(double x) { stack.emplace_back(x); }
   void operator()(int64_t x) { stack.emplace_back(x); }
   void operator()(bool x) { stack.emplace_back(x); }
+  void operator()(const std::vector<at::Tensor>& x) { stack.emplace_back(x); }
 };
 
 struct Read {
@@ -45,6 +47,7 @@ struct Read {
   void operator()(double& x) { x = (at++)->toDouble(); }
   void operator()(int64_t& x) { x = (at++)->toInt(); }
   void operator()(bool& x) { x = (at++)->toBool(); }
+  void operator()(std::vector<at::Tensor>& x) { x = (at++)->toTensorVector(); }
 };
 
 void check_rotation(const FlatOperands& a, const Size& sweeps, const Size& batch) {

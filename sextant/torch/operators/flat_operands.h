@@ -31,6 +31,9 @@
 //                           of each entry (sextant/attention/plan.h). k and v are then
 //                           [pages, heads, page rows, columns].
 //   key_rows                the number of keys of an entry; 0 without pages
+//   int8_pages              four tensors, or none: int8 [pages, heads, page rows, columns] of k,
+//                           scales [pages, heads, 1 or page rows, 1 or columns] in the type of the
+//                           computation, and the same of v. Page -1 - n is the n-th of these.
 //   softcap                 the limit of tau, above 0 (sextant/attention/score.h); 0: none
 //   dropout_p               in [0, 1); 0: no dropout of attention weights
 //   dropout_seed            int64 [1] on the CPU, needed for a dropout_p above 0
@@ -69,7 +72,7 @@ inline constexpr const char* kArgumentsSchema =
     "Tensor? on_value=None, Tensor? on_value_rows=None, Tensor? sink=None, Tensor? mask=None, "
     "Tensor? pages=None, int key_rows=0, Tensor? query_bias=None, Tensor? key_bias=None, "
     "float softcap=0, float dropout_p=0, Tensor? dropout_seed=None, int dropout_first_query=0, "
-    "bool whole_lse=False";
+    "bool whole_lse=False, Tensor[] int8_pages=[]";
 
 // Absent tensors are undefined.
 struct FlatOperands : TensorData {

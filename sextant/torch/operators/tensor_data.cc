@@ -1,6 +1,8 @@
 #include "sextant/torch/operators/tensor_data.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/where.h>
 
 #include <cmath>
 #include <sstream>
@@ -25,6 +27,36 @@ void check_pages(const TensorData& a) {
     most << room;
     refuse("key_rows", "0 to " + most.str() + ", as pages hold", std::to_string(a.key_rows));
   }
+}
+
+void check_int8_pages(const TensorData& a) {
+  if (a.int8_pages.empty()) return;
+  if (!a.pages.defined()) refuse("int8_pages", "none, as there are no pages", "tensors");
+  if (a.int8_pages.size() != 4)
+    refuse("int8_pages", "4 tensors: integers and scales of k, and of v",
+           std::to_string(a.int8_pages.size()));
+  const Size count = {Size::kExactly, a.int8_pages[0].sym_size(0)};
+  for (const bool keys : {true, false}) {
+    const PagedRows own(keys ? a.k : a.v, a.int8_pages, keys);
+    const Size heads = {Size::kExactly, own.x.sym_size(1)};
+    check_tensor(
+        keys ? "int8_pages[0]" : "int8_pages[2]", own.numbers, at::kChar,
+        {count, heads, {Size::kExactly, own.x.sym_size(2)}, {Size::kExactly, own.x.sym_size(3)}});
+    check_tensor(
+        keys ? "int8_pages[1]" : "int8_pages[3]", own.scale, wide_type(a.q),
+        {count, heads, {Size::kOneOr, own.x.sym_size(2)}, {Size::kOneOr, own.x.sym_size(3)}});
+  }
+}
+
+// The pages of a list, below 0: of integers.
+at::Tensor all_pages(const PagedRows& from, const at::Tensor& list) {
+  if (!from.numbers.defined()) return from.x.index_select(0, list);
+  const at::Tensor integers = (-1 - list).clamp_min(0);
+  const at::Tensor closed = from.numbers.index_select(0, integers).to(from.scale.scalar_type()) *
+                            from.scale.index_select(0, integers);
+  if (from.x.size(0) == 0) return closed;
+  const at::Tensor open = from.x.index_select(0, list.clamp_min(0)).to(from.scale.scalar_type());
+  return at::where((list < 0).view({-1, 1, 1, 1}), closed, open);
 }
 
 void check_cap_and_dropout(const TensorData& a) {
@@ -71,14 +103,16 @@ TensorData data_of(const TensorOperands& o) {
           .mask = o.mask,
           .pages = o.pages,
           .key_rows = o.key_rows,
+          .int8_pages = o.int8_pages,
           .softcap = o.softcap,
           .dropout = o.dropout,
           .whole_lse = o.whole_lse};
 }
 
-at::Tensor gathered(const at::Tensor& x, const at::Tensor& pages, int64_t rows) {
+at::Tensor gathered(const PagedRows& from, const at::Tensor& pages, int64_t rows) {
+  const at::Tensor& x = from.x;
   const int64_t count = pages.size(1);
-  return x.index_select(0, pages.flatten().to(x.device()))
+  return all_pages(from, pages.flatten().to(x.device()))
       .view({pages.size(0), count, x.size(1), x.size(2), x.size(3)})
       .transpose(1, 2)
       .reshape({pages.size(0), x.size(1), count * x.size(2), x.size(3)})
@@ -89,8 +123,10 @@ void gather_pages(TensorData& data) {
   if (!data.pages.defined()) return;
   check_data(data);
   for (at::Tensor* x : {&data.k, &data.v})
-    *x = gathered(*x, data.pages, data.key_rows).expand({data.q.size(0), -1, -1, -1});
+    *x = gathered({*x, data.int8_pages, x == &data.k}, data.pages, data.key_rows)
+             .expand({data.q.size(0), -1, -1, -1});
   data.pages.reset();
+  data.int8_pages.clear();
   data.key_rows = 0;
 }
 
@@ -106,6 +142,7 @@ void check_data(const TensorData& a) {
   check_like_q("v", a.v, a.q,
                {entries, {Size::kExactly, a.k.sym_size(1)}, {Size::kExactly, a.k.sym_size(2)}, {}});
   check_pages(a);
+  check_int8_pages(a);
   const Size queries = {Size::kExactly, a.q.sym_size(2)};
   check_like_q(
       "q_imag", a.q_imag, a.q,

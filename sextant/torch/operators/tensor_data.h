@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "sextant/torch/operands.h"
 
@@ -28,6 +29,7 @@ struct TensorData {
   at::Tensor query_bias, key_bias, sink, mask;
   at::Tensor pages;
   int64_t key_rows = 0;  // of pages
+  std::vector<at::Tensor> int8_pages;
   double softcap = 0;
   DropoutOperand dropout;
   bool whole_lse = false;  // TensorOperands::whole_lse
@@ -43,9 +45,21 @@ TensorData data_of(const TensorOperands& operands);
 // The number of key rows of an entry, as frames, ranges and rotary positions count them.
 c10::SymInt key_rows(const TensorData& data);
 
-// x [pages, heads, page rows, columns] -> the first `rows` rows of each entry of `pages`, [1 or
-// batch, heads, rows, columns]. Differentiable.
-at::Tensor gathered(const at::Tensor& x, const at::Tensor& pages, int64_t rows);
+// Pages of k or v, [pages, heads, page rows, columns], and those that are integers, if there are.
+struct PagedRows {
+  at::Tensor x, numbers = {}, scale = {};
+
+  PagedRows(const at::Tensor& pages_of_x, const std::vector<at::Tensor>& int8_pages, bool keys)
+      : x(pages_of_x) {
+    if (int8_pages.empty()) return;
+    numbers = int8_pages[keys ? 0 : 2];
+    scale = int8_pages[keys ? 1 : 3];
+  }
+};
+
+// The first `rows` rows of each entry of `pages`, [1 or batch, heads, rows, columns]; in the type
+// of the scales if there are integers. Differentiable in x.
+at::Tensor gathered(const PagedRows& from, const at::Tensor& pages, int64_t rows);
 
 // Gathers k and v from their pages. The operation is differentiable: gradients flow back into the
 // pages, and those of a shared page are summed. It copies all key rows.

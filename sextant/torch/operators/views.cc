@@ -50,6 +50,12 @@ View<T> view_rows(const at::Tensor& x) {
 }
 
 template <class T>
+Int8Pages<T> int8_view(const PagedRows& rows) {
+  return {view_of<const int8_t>(rows.numbers.data_ptr(), rows.numbers),
+          view_4d<const T>(rows.scale)};
+}
+
+template <class T>
 OperandViews<T>::OperandViews(const TensorData& data) : data_(data) {
   TensorData& d = data_;
   for (at::Tensor* x :
@@ -59,6 +65,10 @@ OperandViews<T>::OperandViews(const TensorData& data) : data_(data) {
   o.q = any_view_4d<const T>(d.q);
   o.k = any_view_4d<const T>(d.k);
   o.v = any_view_4d<const T>(d.v);
+  if (!d.int8_pages.empty()) {
+    o.k_int8 = int8_view<T>({d.k, d.int8_pages, true});
+    o.v_int8 = int8_view<T>({d.v, d.int8_pages, false});
+  }
   if (d.q_imag.defined()) o.q_imag = any_view_4d<const T>(d.q_imag);
   o.scale = d.scale;
   o.softcap = d.softcap;

@@ -62,8 +62,7 @@ RowPrefetch<Number> rows_ahead(const Stretch& rows, const Number* read, int64_t 
 inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_t rows, float* copy,
                                    const GroupedQueries& grouped) {
   const Problem& p = unit.keys.problem;
-  const HostAnyView<const float>& v = p.score.v;
-  const bool whole = has_whole_rows(v);
+  const HostRows<float>& v = p.score.v;
   const int64_t blocks = p.width16 / kLanes;
   std::fill_n(grouped.unit.out, round_up(rows, kStrip) * p.width16, 0.0F);
   std::fill_n(grouped.unit.row_sum, round_up(rows, kStrip), 0.0F);
@@ -82,12 +81,13 @@ inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_
                                       mine);
     }
   };
-  // Rows that one tile reads are read once; else they stay in the L1 cache until all tiles have
-  // read them.
-  const int64_t row_max = thin ? kUnit : unit.ahead;
   for (int64_t j = seen.first; j < seen.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kValues, j);
     const KeyRange all = {j, std::min(j + stretch.count, seen.last)};
+    const bool whole = stretch.at && has_whole_rows(v);
+    // Rows that one tile reads are read once; else, and where they are copied, they stay in the L1
+    // cache until all tiles have read them.
+    const int64_t row_max = thin && whole ? kUnit : unit.ahead;
     with_type(v.dtype, stretch.at, [&](const auto* from) HWY_ATTR {
       for (int64_t count; j < all.last; j += count) {
         count = std::min(row_max, all.last - j);

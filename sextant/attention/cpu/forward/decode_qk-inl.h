@@ -15,12 +15,11 @@
 #include <span>
 #include <type_traits>
 
-#include "sextant/attention/cpu/forward/decode_rows-inl.h"
+#include "sextant/attention/cpu/forward/decode_keys-inl.h"
 #include "sextant/attention/cpu/forward/forward.h"
 #include "sextant/attention/cpu/forward/rotated_columns.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/tile/multiply-inl.h"
-#include "sextant/attention/cpu/tile/prefetch.h"
 #include "sextant/base/simd/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -31,25 +30,6 @@ inline constexpr int64_t kKeysAtOnce = 8;
 inline constexpr int64_t kColumnsAtOnce = 8;
 // The most queries for which keys in the lanes are faster than queries in the lanes.
 inline constexpr int64_t kFewQueries = kVectors == 1 ? 8 : 4;
-
-// Prefetches the rows that a stretch reads soon, in address order, one line among the steps of the
-// arithmetic for each line that is read. In bursts of four or eight, decoding took 5 to 10 % longer
-// on a Zen 5. Hardware prefetchers do not follow rows that are read side by side.
-class ColumnPrefetch {
- public:
-  ColumnPrefetch() = default;  // prefetches nothing of use
-  explicit ColumnPrefetch(const Stretch& rows) {
-    if (rows.next_view) lines_ = {rows.next_data, *rows.next_view, rows.next_count};
-  }
-  // Prefetches kCount lines.
-  template <int64_t kCount>
-  HWY_INLINE void prefetch() {
-    for (int64_t n = 0; n < kCount; ++n) lines_.prefetch<Prefetcher::Into::kL1Once>();
-  }
-
- private:
-  Prefetcher lines_;
-};
 
 // Keys by strides.
 struct KeysAt {
@@ -95,13 +75,6 @@ HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t row
       multiply_rows_of_keys<1>(d, depth, from(), queries + lane, square + j * kLanes + lane, ahead);
   }
 }
-
-// Row-major keys in place.
-template <class Number>  // float, Bfloat16 or Float16
-struct KeyRows {
-  const Number* data;
-  int64_t row_step;
-};
 
 // The products of kSquares * kLanes keys with kRows queries of a panel: to[query][key]. Keys are
 // the lanes, eight columns at a time, which fills vectors where queries are few.
@@ -176,30 +149,43 @@ HWY_NOINLINE void multiply_key_range(const DecodeUnit& unit, KeyRange range, con
   }
 }
 
-// The same for `rows` queries, rounded up to the first of the template's numbers that is enough.
+// The same for integers. copy: room for DecodeUnit::ahead keys in float32.
+template <int kRows>
+HWY_NOINLINE void multiply_int8_range(const DecodeUnit& unit, KeyRange range, const float* queries,
+                                      float* copy, float* to) {
+  KeysOfInt8{copy}.each_sixteen(
+      unit, range, [&](int64_t j, KeyRows<float> keys, ColumnPrefetch& ahead) HWY_ATTR {
+        multiply_columns_of_keys<kRows, 1>(unit.keys.problem.depth, keys, queries, to + j, ahead);
+      });
+}
+
+// Both for `rows` queries, rounded up to the first of the template's numbers that is enough.
 template <int kRows, int... kMoreRows>
 HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const DecodeUnit& unit, KeyRange range,
-                                       const float* queries, float* to) {
+                                       const float* queries, float* copy, float* to) {
   if constexpr (kRows <= kFewQueries)
     if (rows <= kRows)
-      return with_type(unit.keys.problem.score.k.dtype, nullptr, [&](const auto* none) HWY_ATTR {
-        multiply_key_range<kRows, std::remove_cvref_t<decltype(*none)>>(unit, range, queries, to);
+      return each_kind(unit, range, [&](KeyRange some, bool int8) HWY_ATTR {
+        if (int8) return multiply_int8_range<kRows>(unit, some, queries, copy, to);
+        with_type(unit.keys.problem.score.k.dtype, nullptr, [&](const auto* none) HWY_ATTR {
+          multiply_key_range<kRows, std::remove_cvref_t<decltype(*none)>>(unit, some, queries, to);
+        });
       });
   if constexpr (sizeof...(kMoreRows) > 0)
-    multiply_keys_as_lanes<kMoreRows...>(rows, unit, range, queries, to);
+    multiply_keys_as_lanes<kMoreRows...>(rows, unit, range, queries, copy, to);
 }
 
 // <q, k> of all rows with `columns` of the unit's keys, which have no rotation. wide: room for
-// sixteen keys in float32.
+// DecodeUnit::ahead keys in float32.
 inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange columns, int64_t rows,
                                              size_t rotation, float* wide,
                                              const GroupedQueries& grouped) {
   const Problem& p = unit.keys.problem;
-  const HostAnyView<const float>& k = p.score.k;
+  const HostRows<float>& k = p.score.k;
   int64_t j = columns.first;
   if (rows <= kFewQueries && k.column_stride == 1 && p.depth % kColumnsAtOnce == 0) {
     const int64_t whole = round_down(std::min(columns.last, unit.keys.rows), kLanes);
-    multiply_keys_as_lanes<1, 2, 4, 8>(rows, unit, {j, whole}, grouped.queries[rotation],
+    multiply_keys_as_lanes<1, 2, 4, 8>(rows, unit, {j, whole}, grouped.queries[rotation], wide,
                                        grouped.products[rotation]);
     j = std::max(j, whole);
   }
@@ -207,7 +193,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange co
   for (; j < columns.last; j += kLanes) {
     const int64_t count = std::min(kLanes, unit.keys.rows - j);
     KeysAt keys = {wide, p.depth16, 1};
-    if (k.dtype == DType::kFloat32)
+    if (k.dtype == DType::kFloat32 && !unit.keys.is_int8(j))
       keys = {static_cast<const float*>(unit.keys.at(k, unit.key_head, j)), k.row_stride,
               k.column_stride};
     else
@@ -230,29 +216,17 @@ inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange co
   }
 }
 
-// Calls multiply(j, keys, ahead) for each kLanes of the unit's keys `range`, which are contiguous.
-template <class Number, class F>
-HWY_INLINE void each_sixteen_keys(const DecodeUnit& unit, KeyRange range, F&& multiply) {
-  const HostAnyView<const float>& k = unit.keys.problem.score.k;
-  for (int64_t j = range.first; j < range.last;) {
-    const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
-    KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
-    ColumnPrefetch ahead(stretch);
-    const int64_t stop = std::min(j + stretch.count, range.last);
-    for (; j < stop; j += kLanes, keys.data += kLanes * keys.row_step) multiply(j, keys, ahead);
-  }
-}
-
 // The same with <R q, R k>, where `blocks` are those of the rotation. second: [depth][kLanes], for
 // the second columns of pairs, which are rotated with the first ones and multiplied later.
-template <int kRows, class Number>
+template <int kRows, class Keys>
 HWY_NOINLINE void multiply_rotated_range(const DecodeUnit& unit, KeyRange range,
                                          const SidePhases& phases,
-                                         std::span<const RotatedColumns> blocks,
+                                         std::span<const RotatedColumns> blocks, const Keys& source,
                                          const float* queries, float* second, float* to) {
+  using Number = typename Keys::Number;
   const F32 d;
   constexpr int64_t kLines = kLanes * kColumnsAtOnce * int64_t{sizeof(Number)} / Prefetcher::kLine;
-  each_sixteen_keys<Number>(
+  source.each_sixteen(
       unit, range, [&](int64_t j, KeyRows<Number> keys, ColumnPrefetch& ahead) HWY_ATTR {
         const float* const turn = phases.of_panel(unit.keys.first + j);
         V sum[kRows];
@@ -301,9 +275,14 @@ HWY_INLINE void multiply_rotated_as_lanes(int64_t rows, const DecodeUnit& unit, 
                                           std::span<const RotatedColumns> blocks,
                                           const float* queries, float* second, float* to) {
   if (rows <= kRows)
-    return with_type(unit.keys.problem.score.k.dtype, nullptr, [&](const auto* none) HWY_ATTR {
-      multiply_rotated_range<kRows, std::remove_cvref_t<decltype(*none)>>(
-          unit, range, phases, blocks, queries, second, to);
+    return each_kind(unit, range, [&](KeyRange some, bool int8) HWY_ATTR {
+      const auto multiply = [&](const auto& keys) HWY_ATTR {
+        multiply_rotated_range<kRows>(unit, some, phases, blocks, keys, queries, second, to);
+      };
+      if (int8) return multiply(KeysOfInt8{second + unit.keys.problem.depth16 * kLanes});
+      with_type(unit.keys.problem.score.k.dtype, nullptr, [&](const auto* none) HWY_ATTR {
+        multiply(KeysInPlace<std::remove_cvref_t<decltype(*none)>>());
+      });
     });
   if constexpr (sizeof...(kMoreRows) > 0)
     multiply_rotated_as_lanes<kMoreRows...>(rows, unit, range, phases, blocks, queries, second, to);

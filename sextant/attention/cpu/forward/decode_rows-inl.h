@@ -39,22 +39,36 @@ enum class Reads { kKeys, kValues };
 // Contiguous rows of a unit, and the contiguous rows to prefetch while they are read.
 struct Stretch {
   int64_t count;
-  const void* at;
+  const void* at;                                       // null: they are integers
   const HostAnyView<const float>* next_view = nullptr;  // null: no prefetch
   const void* next_data = nullptr;
   int64_t next_count = 0;
 };
+
+// Calls f(rows, whether they are integers) for each run of the unit's rows `range` of one kind.
+template <class F>
+HWY_INLINE void each_kind(const DecodeUnit& unit, KeyRange range, F&& f) {
+  for (int64_t j = range.first, last = j; j < range.last; j = last) {
+    const bool int8 = unit.keys.is_int8(j);
+    do {
+      last =
+          std::min(unit.keys.problem.score.k.numbers ? last + unit.keys.in_page(last) : range.last,
+                   range.last);
+    } while (last < range.last && unit.keys.is_int8(last) == int8);
+    f(KeyRange{j, last}, int8);
+  }
+}
 
 // The stretch from the unit's row `first` on. Values are read after keys, and the next unit's keys
 // after values.
 inline Stretch stretch_of(const DecodeUnit& unit, Reads reads, int64_t first) {
   const HostScore<float>& s = unit.keys.problem.score;
   const bool keys = reads == Reads::kKeys;
-  const HostAnyView<const float>* view = keys ? &s.k : &s.v;
+  const HostRows<float>* view = keys ? &s.k : &s.v;
   const int64_t last = round_up(unit.seen.last, kLanes);
   int64_t next = first + unit.ahead;
   Stretch to = {std::min(unit.keys.in_page(first), last - first),
-                unit.keys.at(*view, unit.key_head, first)};
+                unit.keys.is_int8(first) ? nullptr : unit.keys.at(*view, unit.key_head, first)};
   if (next < last) {
     to.count = std::min(to.count, last - next);
   } else {
@@ -62,7 +76,7 @@ inline Stretch stretch_of(const DecodeUnit& unit, Reads reads, int64_t first) {
     if (keys) next += unit.seen.first - last;
   }
   const int64_t left = std::min(unit.stop - next, unit.keys.in_page(next));
-  if (left <= 0 || view->column_stride != 1) return to;
+  if (left <= 0 || view->column_stride != 1 || unit.keys.is_int8(next)) return to;
   to.count = std::min(to.count, round_up(left, kLanes));
   to.next_view = view;
   to.next_data = unit.keys.at(*view, unit.key_head, next);

@@ -126,7 +126,7 @@ class ForwardByStrips : public ForwardTask {
 
  private:
   Values values_of(const FrameRows& rows) {
-    const HostAnyView<const float>& v = p_.score.v;
+    const HostRows<float>& v = p_.score.v;
     if (!p_.pairs) {
       // A copy pays only if the values are read more than once.
       const auto rows_of = p_.group * item_.rows > kStrip ? near_rows : whole_rows;
@@ -135,7 +135,7 @@ class ForwardByStrips : public ForwardTask {
     for (int64_t i = 0, count; i < rows.rows; i += count) {
       count = rows.together(i);
       float* const to = w_.value_pairs + i / 2 * p_.width16;
-      if (has_whole_rows(v)) {
+      if (has_whole_rows(v) && !rows.is_int8(i)) {
         with_type(v.dtype, rows.at(v, item_.key_head, i), [&](const auto* from) HWY_ATTR {
           pair_rows(from, v.row_stride, count, p_.width16, to);
         });
