@@ -112,8 +112,8 @@ void pack_frame_rotations(const Sweeps& sweeps, int64_t frames, int64_t pairs, F
 }  // namespace
 
 FlatOperands flat_of(const TensorOperands& o) {
-  FlatOperands a;
-  a.q = o.q, a.k = o.k, a.v = o.v, a.scale = o.scale, a.frames = o.frames;
+  FlatOperands a = {data_of(o)};
+  a.frames = o.frames;
   a.key_ranges = stacked(o.sweeps, &SweepOperand::key_ranges);
   if (!a.key_ranges.defined()) a.key_ranges = at::empty({0, 1, o.q.size(2), 2}, at::kLong);
   size_t pairs = 0;
@@ -123,17 +123,6 @@ FlatOperands flat_of(const TensorOperands& o) {
     if (std::ranges::any_of(o.sweeps, [](const auto& sweep) { return !sweep.of_frames.empty(); }))
       pack_frame_rotations(o.sweeps, o.frames.size(0), static_cast<int64_t>(pairs), a);
   }
-  a.farthest = o.farthest;
-  a.q_imag = o.q_imag;
-  a.weight = o.weight.rows, a.weight_rows = o.weight.row_at;
-  a.bias = o.bias.rows, a.bias_rows = o.bias.row_at;
-  a.on_query = o.on_query.rows, a.on_query_rows = o.on_query.row_at;
-  a.on_key = o.on_key.rows, a.on_key_rows = o.on_key.row_at;
-  a.on_value = o.on_value.rows, a.on_value_rows = o.on_value.row_at;
-  a.query_bias = o.query_bias, a.key_bias = o.key_bias;
-  a.sink = o.sink, a.mask = o.mask;
-  a.pages = o.pages, a.key_rows = o.key_rows;
-  a.softcap = o.softcap, a.dropout = o.dropout;
   return a;
 }
 
