@@ -162,12 +162,13 @@ std::tuple<at::Tensor, at::Tensor> equation(const TensorOperands& o) {
     const at::Tensor all = o.query_bias.expand({o.q.size(0), o.q.size(1), -1, -1});
     scores = scores + all.gather(3, diagonal.clamp_min(0).expand_as(scores));
   }
-  at::Tensor origin = at::zeros({1, 1, 1}, o.q.options());  // c of the last key of each query
+  at::Tensor origin = at::zeros({1, 1, 1}, o.q.options());  // the largest c in a query's ranges
   if (o.key_bias.defined()) {
     const at::Tensor bias = o.key_bias.expand({o.q.size(0), o.q.size(1), -1});
-    const at::Tensor last = (ranges * at::arange(k.size(2), at::kLong)).amax(-1);  // [.., queries]
     // Queries without a key have no origin.
-    origin = bias.gather(2, last.expand({bias.size(0), bias.size(1), -1}))
+    origin = bias.unsqueeze(2)
+                 .masked_fill(ranges.logical_not(), -std::numeric_limits<double>::infinity())
+                 .amax(-1)
                  .masked_fill(ranges.any(-1).logical_not(), 0)
                  .detach();
     scores = scores + (bias.unsqueeze(2) - origin.unsqueeze(3));
