@@ -338,7 +338,6 @@ def dropout(documents):
 
 
 def cache_error(documents):
-    """The error of attention by type of the cache and kind of keys."""
     document, rows = newest(select(documents, "cache"))
     names = list(dict.fromkeys(row["name"] for row in rows))
     shapes = list(dict.fromkeys(row["shape"] for row in rows))
@@ -346,14 +345,15 @@ def cache_error(documents):
     lines = [[shape.split(",")[0], *(f"{100 * errors[name, shape]:.2g} %" for name in names)]
              for shape in shapes]
     return (table(["error of the output", *names], lines) + "\n" +
-            paragraph("Root mean square, as a share of that of the outputs over a float32 cache; "
-                      f"{shapes[0].split(', ', 1)[1]}, RoPE. Outliers: 4 columns 20 times as "
-                      "large. \"Rotated first\": keys that were rotated before they were rounded, "
-                      "which no cache does.", source(document))), {}
+            paragraph("Root mean square, as a share of that of outputs over a float32 cache; "
+                      f"{shapes[0].split(', ', 1)[1]}, RoPE. Outliers: 4 columns, 20 times as "
+                      "large. Rotated first: keys that were rotated before they were rounded.",
+                      source(document))), {}
 
 
-BLOCKS = {"cache-error": cache_error, "answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
-          "engines": engines, "memory": memory, "kernels": kernels, "dropout": dropout}
+BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
+          "engines": engines, "memory": memory, "kernels": kernels, "dropout": dropout,
+          "cache-error": cache_error}
 
 
 def filled(page, documents, figures):

@@ -37,6 +37,17 @@ def cached_lse():
     decoded(return_lse=True)
 
 
+@feature("With a cache")
+def cached_int8():
+    """`Cache(dtype=torch.int8)`"""
+    q, k, v = qkv(20, 20, dtype=torch.float32)
+    cache = sextant.Cache(page_rows=16, dtype=torch.int8)
+    with torch.no_grad():
+        out = method().float()(q, k, v, cache=cache)
+        k, v = (torch.cat(x) for x in zip(*map(cache.read, cache.sequences)))
+        return [(out, method().float()(q, k, v))]
+
+
 @feature("Autograd and torch.func")
 def second_derivatives():
     """second derivatives"""
