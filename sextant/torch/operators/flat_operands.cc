@@ -35,7 +35,9 @@ struct Push {
   void operator()(double x) { stack.emplace_back(x); }
   void operator()(int64_t x) { stack.emplace_back(x); }
   void operator()(bool x) { stack.emplace_back(x); }
-  void operator()(const std::vector<at::Tensor>& x) { stack.emplace_back(x); }
+  void operator()(const std::vector<at::Tensor>& x) {
+    stack.push_back(x.empty() ? at::IValue() : at::IValue(x));
+  }
 };
 
 struct Read {
@@ -47,7 +49,10 @@ struct Read {
   void operator()(double& x) { x = (at++)->toDouble(); }
   void operator()(int64_t& x) { x = (at++)->toInt(); }
   void operator()(bool& x) { x = (at++)->toBool(); }
-  void operator()(std::vector<at::Tensor>& x) { x = (at++)->toTensorVector(); }
+  void operator()(std::vector<at::Tensor>& x) {
+    if (!at->isNone()) x = at->toTensorVector();
+    ++at;
+  }
 };
 
 void check_rotation(const FlatOperands& a, const Size& sweeps, const Size& batch) {

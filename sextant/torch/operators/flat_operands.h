@@ -72,7 +72,7 @@ inline constexpr const char* kArgumentsSchema =
     "Tensor? on_value=None, Tensor? on_value_rows=None, Tensor? sink=None, Tensor? mask=None, "
     "Tensor? pages=None, int key_rows=0, Tensor? query_bias=None, Tensor? key_bias=None, "
     "float softcap=0, float dropout_p=0, Tensor? dropout_seed=None, int dropout_first_query=0, "
-    "bool whole_lse=False, Tensor[] int8_pages=[]";
+    "bool whole_lse=False, Tensor[]? int8_pages=None";
 
 // Absent tensors are undefined.
 struct FlatOperands : TensorData {

@@ -8,7 +8,7 @@ import torch
 
 import sextant
 
-from made_methods import HEADS, HEAD_DIM, make
+from made_methods import HEADS, HEAD_DIM, OPTIONS
 
 
 class Rope(sextant.Encoding):
@@ -43,9 +43,12 @@ class Int8Cache(unittest.TestCase):
     @torch.no_grad()
     def test_every_method(self):
         q, k, v = self.rows()
+        x = torch.randn(2, 40, HEADS * HEAD_DIM)
         for name in sextant.methods():
             with self.subTest(name):
-                self.check(make(name).float(), (q, k, v))
+                method = sextant.method(name, heads=HEADS, head_dim=HEAD_DIM, layers=2,
+                                        train_length=40, **OPTIONS.get(name, {}))
+                self.check(method, (q, method.keys(k, x), v))
 
     @torch.no_grad()
     def test_encodings_of_ones_own(self):

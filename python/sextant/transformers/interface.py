@@ -1,0 +1,94 @@
+"""The attention "sextant" of transformers' attention interface.
+
+A layer calls ``attend(module, query, key, value, attention_mask, ...)`` with query [batch, heads,
+queries, head_dim] and key and value [batch, key_heads, keys, head_dim], whose rotary positions are
+in them already. The mask is that of ``masks.visibility``, or one that the caller made.
+"""
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+
+from sextant._attention import attention
+from sextant.transformers import masks
+from sextant.transformers.errors import ModelError
+
+NAME = "sextant"
+
+# Arguments of attention interfaces that say nothing about scores and weights.
+NO_EFFECT = frozenset((
+    "cache_position", "deterministic", "max_length_k", "max_length_q", "num_items_in_batch",
+    "output_hidden_states", "output_router_logits", "position_embeddings", "position_ids",
+    "return_dict", "seq_idx", "use_cache",
+))
+
+
+def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0, *,
+           is_causal=None, sliding_window=None, softcap=None, s_aux=None, sinks=None,
+           position_bias=None, cu_seq_lens_q=None, cu_seq_lens_k=None, output_attentions=None,
+           **others):
+    """Returns [batch, queries, heads, head_dim] and None, as there are no weights to return.
+
+    Raises ModelError for arguments that it does not know, and for those that ask for weights."""
+    for name, argument in others.items():
+        if argument is not None and name not in NO_EFFECT:
+            raise ModelError(f"{name}: expected None, as Sextant's attention has no such argument, "
+                             "but got a value")
+    if output_attentions or getattr(getattr(module, "config", None), "output_attentions", False):
+        raise ModelError("output_attentions: expected False, as Sextant computes no matrix of "
+                         "attention weights, but got True")
+    named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout,
+             "sink": s_aux if sinks is None else sinks}
+    name, options, parameters = method_of(module, position_bias)
+    if name != "none" and scaling is not None and position_bias is not None:
+        named["scale"] = scaling
+    if attention_mask is None:
+        place = _without_mask(module, query, key, is_causal, sliding_window)
+        if cu_seq_lens_q is not None:
+            place = {"causal": place["causal"], "packed_queries": cu_seq_lens_q,
+                     "packed_keys": cu_seq_lens_k}
+    elif masks.is_ranges(attention_mask):
+        view = masks.view_of(attention_mask, key.size(2))
+        place = view.arguments
+        if view.keys != (0, key.size(2)):
+            key, value = (x[:, :, slice(*view.keys)] for x in (key, value))
+    else:
+        place = {"causal": False, "first_query": key.size(2) - query.size(2),
+                 "mask": attention_mask}
+    if key.size(2) == 0:
+        out = query.new_zeros(*query.shape[:3], value.size(3))
+    else:
+        out = attention(query, key, value, name, parameters=parameters, **named, **place, **options)
+    return out.transpose(1, 2), None
+
+
+def _without_mask(module, query, key, is_causal, sliding_window):
+    """The visibility that sdpa's interface gives to a layer without a mask."""
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    place = {"causal": bool(causal) and query.size(2) > 1,
+             "first_query": 0 if causal and query.size(2) > 1 else key.size(2) - query.size(2)}
+    if sliding_window is not None:
+        raise ModelError(f"sliding_window: expected a mask beside it, but got {sliding_window} "
+                         "alone")
+    return place
+
+
+def method_of(module, position_bias):
+    """The method, its options and parameters by which a layer computes attention."""
+    if position_bias is None:
+        return getattr(module, "_sextant_method", ("none", {}, ()))
+    if position_bias.numel() == 0:  # of cross-attention: see t5.py
+        return "none", {}, ()
+    if position_bias.dim() != 2:
+        raise ModelError(
+            "position_bias: expected the table of a model after sextant.transformers.accelerate"
+            f"(model), but got a bias by query and key, {list(position_bias.shape)}")
+    options = {"buckets": position_bias.size(0),
+               "max_distance": module.relative_attention_max_distance,
+               "bidirectional": not module.is_decoder}
+    return "t5", options, (position_bias,)
+
+
+def register():
+    """Registers the interface with transformers. Calls after the first change nothing."""
+    AttentionInterface.register(NAME, attend)
+    AttentionMaskInterface.register(NAME, masks.visibility)

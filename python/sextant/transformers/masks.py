@@ -1,0 +1,174 @@
+"""The visibility of keys: from a mask function of transformers to arguments of attention.
+
+A mask interface of transformers is given a function of batch entry, head, query and key. It is
+evaluated, some queries at a time, by transformers' own ``sdpa_mask``, so nothing depends on how the
+function was composed. Where each query sees consecutive keys (causal, windows, chunks, packed
+sequences, padding at either end), the result is their ranges, which need no memory of queries x
+keys; else it is the mask itself.
+"""
+
+import inspect
+from dataclasses import dataclass, field
+
+import torch
+from transformers import masking_utils
+
+from sextant.transformers.errors import ModelError
+
+QUERIES_AT_ONCE = 256
+# The columns of ranges, int64 [1 or batch, 1, queries, 3]: the keys [first, last) that a query
+# sees, and the key row that is at the query's own position.
+FIRST, LAST, OWN = range(3)
+# transformers before 5 tells the queries by cache_position.
+BY_CACHE_POSITION = "cache_position" in inspect.signature(masking_utils.sdpa_mask).parameters
+
+
+@dataclass
+class View:
+    """Arguments of ``sextant.attention`` for one mask; keys [first_key, last_key) are read."""
+
+    keys: tuple[int, int]
+    arguments: dict = field(default_factory=dict)
+
+
+def visibility(batch_size, q_length=None, kv_length=0, q_offset=0, kv_offset=0, cache_position=None,
+               **named):
+    """The mask interface: ranges, or a bool mask [batch, 1, queries, keys]."""
+    if cache_position is not None:
+        q_length, q_offset = cache_position.numel(), int(cache_position[0])
+    q_offset, kv_offset = int(q_offset), int(kv_offset)
+    for name in ("allow_is_causal_skip", "allow_is_bidirectional_skip"):
+        named[name] = False
+    parts = []
+    for first in range(0, q_length, QUERIES_AT_ONCE):
+        count = min(QUERIES_AT_ONCE, q_length - first)
+        place = ({"cache_position": cache_position[first:first + count]} if BY_CACHE_POSITION else
+                 {"q_length": count, "q_offset": q_offset + first})
+        parts.append(masking_utils.sdpa_mask(batch_size=batch_size, kv_length=kv_length,
+                                             kv_offset=kv_offset, **place, **named))
+    if not parts:
+        return None
+    parts = [mask[:1] if mask.stride(0) == 0 else mask for mask in parts]
+    ranges = [_ranges(mask) for mask in parts]
+    if any(part is None for part in ranges):
+        return torch.cat([mask.expand(batch_size, 1, -1, -1) for mask in parts], 2)
+    batch = max(part.size(0) for part in ranges)
+    found = torch.cat([part.expand(batch, 1, -1, -1) for part in ranges], 2)
+    if batch > 1 and bool((found == found[:1]).all()):
+        found = found[:1]
+    own = torch.arange(q_length, device=found.device) + (q_offset - kv_offset)
+    return torch.cat([found, own.view(1, 1, -1, 1).expand(found.size(0), 1, -1, 1)], 3)
+
+
+def _ranges(mask):
+    """[batch, 1, queries, 2] of a bool mask; None if some query sees keys with a gap."""
+    count = mask.sum(3)
+    keys = mask.size(3)
+    first = mask.int().argmax(3)
+    last = keys - mask.flip(3).int().argmax(3)
+    empty = count == 0
+    first, last = first.masked_fill(empty, 0), last.masked_fill(empty, 0)
+    if not bool((last - first == count).all()):
+        return None
+    return torch.stack([first, last], 3)
+
+
+def is_ranges(mask):
+    return mask.dtype == torch.int64 and mask.dim() == 4 and mask.size(3) == 3
+
+
+def view_of(ranges, keys):
+    """The View of ranges over a key tensor of ``keys`` rows. It is kept with the tensor, which all
+    layers share."""
+    kept = getattr(ranges, "_sextant_view", None)
+    if kept is not None and kept[0] == keys:
+        return kept[1]
+    view = _view(ranges[:, 0].cpu(), keys)
+    ranges._sextant_view = keys, view
+    return view
+
+
+def _view(ranges, keys):
+    first, last, own = ranges.unbind(2)
+    seen = last > first
+    if int(last.max()) > keys:
+        raise ModelError(f"attention_mask: expected one for {keys} keys, but got one for at least "
+                         f"{int(last.max())}")
+    if not bool(seen.any()):
+        return View((0, 0))
+    low, high = int(first[seen].min()), int(last.max())
+    for classify in (_same_keys, _causal, _packed):
+        arguments = classify(first, last, own, seen, low, high)
+        if arguments is not None:
+            return View((low, high), arguments)
+    at = torch.arange(low, high)
+    mask = (at >= first[..., None]) & (at < last[..., None])
+    return View((low, high), {"causal": False, "first_query": _relative(own, low),
+                              "mask": mask[:, None]})
+
+
+def _relative(own, low):
+    return int(own[0, 0]) - low
+
+
+def _same_keys(first, last, own, seen, low, high):
+    """All queries of a batch entry see the same keys."""
+    if not bool((first == first[:, :1]).all() and (last == last[:, :1]).all()):
+        return None
+    arguments = {"causal": False, "first_query": _relative(own, low)}
+    if bool(((first != low) | (last != high)).any()):
+        at = torch.arange(low, high)
+        arguments["mask"] = (at >= first[:, :1]) & (at < last[:, :1])
+    return arguments
+
+
+def _causal(first, last, own, seen, low, high):
+    """Keys up to the query's own, within a window, without the padding of each batch entry."""
+    if bool((last > own + 1).any()):
+        return None
+    window = int((last - first).max())
+    at = torch.arange(low, high)
+    shown = torch.zeros(first.size(0), high - low, dtype=torch.bool)
+    for b in range(first.size(0)):
+        rows = seen[b]
+        if bool(rows.any()):
+            shown[b] = (at >= first[b, rows].min()) & (at < last[b, rows].max())
+    starts = torch.where(shown.any(1), shown.int().argmax(1) + low, high)[:, None]
+    ends = torch.where(shown.any(1), high - shown.flip(1).int().argmax(1), low)[:, None]
+    for limit in (None, window):
+        begin = starts.expand_as(first) if limit is None else torch.maximum(
+            starts, own + 1 - limit)
+        end = torch.minimum(own + 1, ends)
+        empty = begin >= end
+        if bool((torch.where(empty, 0, begin) == first).all() and
+                (torch.where(empty, 0, end) == last).all()):
+            arguments = {"causal": True, "first_query": _relative(own, low)}
+            if limit is not None:
+                arguments["window"] = limit
+            if not bool(shown.all()):
+                arguments["mask"] = shown
+            return arguments
+    return None
+
+
+def _packed(first, last, own, seen, low, high):
+    """Causal sequences one after the other, with a query for each key; a window may narrow them."""
+    queries = own.size(1)
+    if low != 0 or high != queries or bool((own[:, 0] != 0).any()) or bool((last != own + 1).any()):
+        return None
+    window = int((last - first).max())
+    rows = torch.arange(queries).expand_as(first)
+    for limit in (None, window):
+        begins = first == rows
+        starts = torch.where(begins, rows, 0).cummax(1).values
+        expected = starts if limit is None else torch.maximum(starts, rows + 1 - limit)
+        if not bool((expected == first).all()):
+            continue
+        packed = [[*(n for n in range(queries) if begins[b, n]), queries]
+                  for b in range(first.size(0))]
+        packed = packed[0] if len(packed) == 1 else packed
+        arguments = {"causal": True, "packed_queries": packed, "packed_keys": packed}
+        if limit is not None:
+            arguments["window"] = limit
+        return arguments
+    return None
