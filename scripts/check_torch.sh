@@ -13,6 +13,7 @@
 # stop the others; the exit status is 0 if none failed.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$root/scripts/torch_library.sh"
 
 case ${1:-} in
   -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
@@ -30,21 +31,8 @@ esac
 
 [[ -z ${version:-} ]] || python=$("$root/scripts/torch_env.sh" "$version" | tail -n 1)
 lock_builds
-torch=$(python_torch "$python") ||
-  fail "$python has no torch that can be linked: 2.6 or later has what it takes"
-version=$("$python" -c 'import numpy, torch; print(torch.__version__)') ||
-  fail "$python has no numpy beside its torch"
-preset=with-torch-${version%%+*}
+torch_library "$python"
 
-say "torch $version of $python"
-launcher=()
-if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-(cd "$root" && logged "$builds/$preset-configure.log" cmake --preset release -B "$builds/$preset" \
-  -DSEXTANT_TORCH_ROOT="$torch" -DSEXTANT_FAST_BUILD=OFF "${launcher[@]}") ||
-  fail "CMake could not configure the build"
-build sextant_torch
-
-export SEXTANT_LIBRARY=$builds/$preset/lib/libsextant_torch.so PYTHONPATH=$root/python
 golden=("$root/tests/golden/data")
 for folder in "$(realpath -m "${SEXTANT_GOLDEN:-$root/../shared/golden}")"/*/; do
   [[ ! -d $folder ]] || golden+=("$folder")

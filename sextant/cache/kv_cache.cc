@@ -7,6 +7,7 @@
 #include "sextant/base/error.h"
 #include "sextant/base/packed.h"
 #include "sextant/cache/cache_checks.h"
+#include "sextant/cache/kv_cache_memory.h"
 #include "sextant/cache/stored_rows.h"
 
 namespace sextant {
@@ -76,10 +77,21 @@ bool same_pairs(const Rotation& a, const Rotation& b) {
 }  // namespace
 
 KvCache::KvCache(const KvCacheShape& shape)
-    : shape_(checked(shape)),
-      int8_keys_(Int8Store::Scales::kByColumn, shape.key_heads, shape.page_rows, shape.key_columns),
-      int8_values_(Int8Store::Scales::kByRow, shape.key_heads, shape.page_rows,
-                   shape.value_columns) {}
+    : shape_(checked(shape)), memory_(std::make_unique<Memory>(shape)) {}
+KvCache::KvCache(const KvCache& other)
+    : shape_(other.shape_),
+      memory_(std::make_unique<Memory>(*other.memory_)),
+      sequences_(other.sequences_),
+      next_sequence_(other.next_sequence_) {}
+KvCache::KvCache(KvCache&& other) noexcept = default;
+KvCache& KvCache::operator=(KvCache other) noexcept {
+  shape_ = other.shape_;
+  memory_ = std::move(other.memory_);
+  sequences_ = std::move(other.sequences_);
+  next_sequence_ = other.next_sequence_;
+  return *this;
+}
+KvCache::~KvCache() = default;
 
 const KvCache::Sequence& KvCache::at(int64_t sequence) const {
   const auto found = sequences_.find(sequence);
@@ -216,12 +228,12 @@ void KvCache::append_int8(int64_t sequence, const Int8Pages<float>& k, const Int
     bad("append_int8: rows", "a multiple of " + std::to_string(shape_.page_rows), t.rows);
   t.pages.reserve(t.pages.size() + 1);
   need_free_pages({.int8 = 1});
-  const int64_t page = int8_pool_.take();
+  const int64_t page = memory_->int8_pool.take();
   try {
-    int8_keys_.copy_page(k, page);
-    int8_values_.copy_page(v, page);
+    memory_->int8_keys.copy_page(k, page);
+    memory_->int8_values.copy_page(v, page);
   } catch (...) {
-    int8_pool_.release(page);
+    memory_->int8_pool.release(page);
     throw;
   }
   t.pages.push_back(-1 - page);
@@ -317,16 +329,13 @@ void KvCache::read(int64_t sequence, int64_t first, const AnyView<float>& k,
   for (int64_t n = 0; n < k.rows; ++n) {
     const StoredRow from = stored(t, first + n);
     if (from.is_int8()) {
-      int8_keys_.copy_row(from.int8_page(), from.row, k, {0, n});
-      int8_values_.copy_row(from.int8_page(), from.row, v, {0, n});
+      memory_->int8_keys.copy_row(from.int8_page(), from.row, k, {0, n});
+      memory_->int8_values.copy_row(from.int8_page(), from.row, v, {0, n});
     } else {
       copy_row(key_pages(), from, k, {0, n});
       copy_row(value_pages(), from, v, {0, n});
     }
   }
 }
-
-AnyView<const float> KvCache::key_pages() const { return const_cast<KvCache*>(this)->keys(); }
-AnyView<const float> KvCache::value_pages() const { return const_cast<KvCache*>(this)->values(); }
 
 }  // namespace sextant

@@ -23,10 +23,11 @@
 // (from 65520 on in float16) is an Error that names its head, row and column, and nothing is
 // written.
 //
-// With `int8`, pages become 8-bit integers as soon as they are full (int8_store.h): about a quarter
-// of float32's memory. The last page of a sequence has the type until it is full. Rows of integers
-// that are moved or written again (drop(), append() after truncate() or fork()) are rounded once
-// more. Infinite numbers, NaN and rotated keys are an Error in such a cache.
+// With `int8`, pages become 8-bit integers as soon as they are full: about a quarter of float32's
+// memory. Keys have a scale for each page, head and column, values for each row and head. The last
+// page of a sequence has the type until it is full. Rows of integers that are moved or written
+// again (drop(), append() after truncate() or fork()) are rounded once more. Infinite numbers, NaN
+// and rotated keys are an Error in such a cache.
 //
 // Not thread-safe. Views and tables are valid until the next non-const call. Errors name the field.
 #pragma once
@@ -34,16 +35,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "sextant/attention/score.h"
-#include "sextant/base/aligned_memory.h"
 #include "sextant/base/export.h"
-#include "sextant/cache/int8_store.h"
-#include "sextant/cache/page_pool.h"
 
 namespace sextant {
 
@@ -65,9 +64,13 @@ class SEXTANT_API KvCache {
   // Throws Error for sizes below 1 (value_columns may be 0), or if page_rows is not a multiple of
   // kPageUnit.
   explicit KvCache(const KvCacheShape& shape);
+  KvCache(const KvCache& other);
+  KvCache(KvCache&& other) noexcept;
+  KvCache& operator=(KvCache other) noexcept;
+  ~KvCache();
 
   const KvCacheShape& shape() const { return shape_; }
-  int64_t pages_in_use() const { return pool_.in_use() + int8_pool_.in_use(); }
+  int64_t pages_in_use() const;
 
   // Adds an empty sequence and returns its id, which is never reused. With `rotated_by`, keys are
   // stored rotated. Throws Error if the rotation has growth (XPOS) or axes other than 0.
@@ -118,8 +121,8 @@ class SEXTANT_API KvCache {
   // sequence in order (Pages in plan.h; below 0: integers).
   AnyView<const float> key_pages() const;
   AnyView<const float> value_pages() const;
-  Int8Pages<float> int8_key_pages() const { return int8_keys_.pages(); }
-  Int8Pages<float> int8_value_pages() const { return int8_values_.pages(); }
+  Int8Pages<float> int8_key_pages() const;
+  Int8Pages<float> int8_value_pages() const;
   std::span<const int64_t> pages(int64_t sequence) const { return at(sequence).pages; }
 
  private:
@@ -149,8 +152,8 @@ class SEXTANT_API KvCache {
   void close_page(Sequence& sequence, int64_t n);  // rounds it to integers
   void drop_int8(int64_t sequence, int64_t first, int64_t count);
   StoredRow stored(const Sequence& sequence, int64_t row) const;
-  AnyView<float> keys() { return pages_of(keys_.data(), shape_.key_columns); }
-  AnyView<float> values() { return pages_of(values_.data(), shape_.value_columns); }
+  AnyView<float> keys();
+  AnyView<float> values();
   AnyView<float> pages_of(std::byte* data, int64_t columns) const;
   void check_appended(const AnyView<const float>& k, const AnyView<const float>& v,
                       int64_t b) const;
@@ -165,10 +168,8 @@ class SEXTANT_API KvCache {
   void rotate_rows(Sequence& sequence, const stored_rows::Rerotation& rotation);
 
   KvCacheShape shape_;
-  std::vector<std::byte, LinesAllocator<std::byte>> keys_, values_;
-  PagePool pool_;
-  Int8Store int8_keys_, int8_values_;
-  PagePool int8_pool_;
+  struct Memory;  // internal
+  std::unique_ptr<Memory> memory_;
   std::map<int64_t, Sequence> sequences_;
   int64_t next_sequence_ = 0;
 };

@@ -5,16 +5,20 @@
 
 #include "sextant/base/packed.h"
 #include "sextant/cache/cache_checks.h"
-#include "sextant/cache/kv_cache.h"
+#include "sextant/cache/kv_cache_memory.h"
 
 namespace sextant {
 
 using namespace cache_checks;
 
+int64_t KvCache::pages_in_use() const {
+  return memory_->pool.in_use() + memory_->int8_pool.in_use();
+}
+
 KvCache::PageCounts KvCache::missing_pages(const Sequence& t, int64_t rows) const {
   if (rows == 0) return {};
   const int64_t own = std::ssize(t.pages), last = own == 0 ? 0 : t.pages.back();
-  const bool has_open = own > 0 && last >= 0, has_own = has_open && !pool_.is_shared(last);
+  const bool has_open = own > 0 && last >= 0, has_own = has_open && !memory_->pool.is_shared(last);
   if (!shape_.int8) {
     const int64_t pages = (rows + shape_.page_rows - 1) / shape_.page_rows;
     return {.numbers = std::max<int64_t>(pages - own + (has_open && !has_own ? 1 : 0), 0)};
@@ -40,11 +44,11 @@ void KvCache::reserve(int64_t sequence, int64_t rows) {
 }
 
 void KvCache::need_free_pages(const PageCounts& counts) {
-  add_pages(counts.numbers - pool_.free());
-  if (const int64_t count = counts.int8 - int8_pool_.free(); count > 0) {
-    int8_keys_.resize(int8_pool_.size() + count);
-    int8_values_.resize(int8_pool_.size() + count);
-    int8_pool_.add(count);
+  add_pages(counts.numbers - memory_->pool.free());
+  if (const int64_t count = counts.int8 - memory_->int8_pool.free(); count > 0) {
+    memory_->int8_keys.resize(memory_->int8_pool.size() + count);
+    memory_->int8_values.resize(memory_->int8_pool.size() + count);
+    memory_->int8_pool.add(count);
   }
 }
 
@@ -53,38 +57,38 @@ void KvCache::add_pages(int64_t count) {
   const auto bytes = [&](int64_t columns) {
     size_t all = 0;
     if (__builtin_mul_overflow(
-            pool_.size() + count,
+            memory_->pool.size() + count,
             shape_.key_heads * shape_.page_rows * columns * key_pages().element_size(), &all))
       throw std::bad_array_new_length();
     return all;
   };
-  keys_.resize(bytes(shape_.key_columns));
-  values_.resize(bytes(shape_.value_columns));
-  pool_.add(count);
+  memory_->keys.resize(bytes(shape_.key_columns));
+  memory_->values.resize(bytes(shape_.value_columns));
+  memory_->pool.add(count);
 }
 
 int64_t KvCache::new_page() {
-  if (pool_.free() == 0) add_pages(1);
-  return pool_.take();
+  if (memory_->pool.free() == 0) add_pages(1);
+  return memory_->pool.take();
 }
 
 void KvCache::share(int64_t page) {
   if (page < 0)
-    int8_pool_.share(-1 - page);
+    memory_->int8_pool.share(-1 - page);
   else
-    pool_.share(page);
+    memory_->pool.share(page);
 }
 
 void KvCache::release(int64_t page) {
   if (page < 0)
-    int8_pool_.release(-1 - page);
+    memory_->int8_pool.release(-1 - page);
   else
-    pool_.release(page);
+    memory_->pool.release(page);
 }
 
 void KvCache::own_page(Sequence& sequence, int64_t n) {
   int64_t& page = sequence.pages[static_cast<size_t>(n)];
-  if (page >= 0 && !pool_.is_shared(page)) return;
+  if (page >= 0 && !memory_->pool.is_shared(page)) return;
   const int64_t copy = new_page();
   const auto copy_page = [&](const AnyView<float>& x) {
     const int64_t bytes = x.batch_stride * x.element_size();
@@ -96,8 +100,8 @@ void KvCache::own_page(Sequence& sequence, int64_t n) {
     copy_page(values());
   }
   for (int64_t row = 0; page < 0 && row < shape_.page_rows; ++row) {
-    int8_keys_.copy_row(-1 - page, row, keys(), {copy, row});
-    int8_values_.copy_row(-1 - page, row, values(), {copy, row});
+    memory_->int8_keys.copy_row(-1 - page, row, keys(), {copy, row});
+    memory_->int8_values.copy_row(-1 - page, row, values(), {copy, row});
   }
   release(page);
   page = copy;
@@ -105,20 +109,27 @@ void KvCache::own_page(Sequence& sequence, int64_t n) {
 
 void KvCache::close_page(Sequence& sequence, int64_t n) {
   int64_t& page = sequence.pages[static_cast<size_t>(n)];
-  const int64_t closed = int8_pool_.take();
-  int8_keys_.quantize(key_pages(), page, closed);
-  int8_values_.quantize(value_pages(), page, closed);
+  const int64_t closed = memory_->int8_pool.take();
+  memory_->int8_keys.quantize(key_pages(), page, closed);
+  memory_->int8_values.quantize(value_pages(), page, closed);
   release(page);
   page = -1 - closed;
 }
 
 AnyView<float> KvCache::pages_of(std::byte* data, int64_t columns) const {
   const auto view = [&]<class Number>(Number* numbers) -> AnyView<float> {
-    return packed(numbers, pool_.size(), shape_.key_heads, shape_.page_rows, columns);
+    return packed(numbers, memory_->pool.size(), shape_.key_heads, shape_.page_rows, columns);
   };
   if (shape_.dtype == DType::kBfloat16) return view(reinterpret_cast<Bfloat16*>(data));
   if (shape_.dtype == DType::kFloat16) return view(reinterpret_cast<Float16*>(data));
   return view(reinterpret_cast<float*>(data));
 }
+
+AnyView<float> KvCache::keys() { return pages_of(memory_->keys.data(), shape_.key_columns); }
+AnyView<float> KvCache::values() { return pages_of(memory_->values.data(), shape_.value_columns); }
+AnyView<const float> KvCache::key_pages() const { return const_cast<KvCache*>(this)->keys(); }
+AnyView<const float> KvCache::value_pages() const { return const_cast<KvCache*>(this)->values(); }
+Int8Pages<float> KvCache::int8_key_pages() const { return memory_->int8_keys.pages(); }
+Int8Pages<float> KvCache::int8_value_pages() const { return memory_->int8_values.pages(); }
 
 }  // namespace sextant

@@ -4,11 +4,13 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/logical_and.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <sstream>
 #include <string>
 
+#include "sextant/attention/plan.h"
 #include "sextant/base/error.h"
 #include "sextant/torch/methods/shared/key_ranges.h"
 #include "sextant/torch/operators/tensor_data.h"

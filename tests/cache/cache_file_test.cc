@@ -133,7 +133,8 @@ TEST(SavedCache, NamesTheFieldAndItsByte) {
     EXPECT_THAT([&] { add_cache_file(file, cache); }, ThrowsMessage<Error>(HasSubstr(sequence)));
   };
   refused(with(0, 'x'), "saved cache: magic at byte 0: expected SXTKVC01");
-  refused(with(8, uint32_t{4}), "format at byte 8: expected 1 to 3, but got 4");
+  refused(with(8, uint32_t{7}), "format at byte 8: expected 1 to 6, but got 7");
+  refused(with(8, uint32_t{4}), "pairs at byte 12: expected 2^32 - 1, as int8 keys are unrotated");
   refused(with(12, uint32_t{5}), "pairs at byte 12: expected at most half of the key columns");
   refused(with(12, uint32_t{2}), "body at byte 72: expected");
   refused(with(16, uint64_t{0}), "key heads at byte 16: expected 1 to 1048576, but got 0");
@@ -151,7 +152,7 @@ TEST(SavedCache, NamesTheFieldAndItsByte) {
   refused(a_file() + "x", "body at byte 72: expected");
   KvCache other({.key_heads = 1, .key_columns = 8, .value_columns = 3});
   EXPECT_THAT([&] { add_cache_file(a_file(), other); },
-              ThrowsMessage<Error>(HasSubstr("the heads, columns and format of the cache")));
+              ThrowsMessage<Error>(HasSubstr("the heads, columns and format")));
 }
 
 TEST(SavedCache, AFileIsThereWholeOrAsItWas) {

@@ -22,6 +22,7 @@ NO_EFFECT = frozenset((
 ))
 
 
+@torch.compiler.disable  # the values of the mask decide the call
 def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0, *,
            is_causal=None, sliding_window=None, softcap=None, s_aux=None, sinks=None,
            position_bias=None, cu_seq_lens_q=None, cu_seq_lens_k=None, output_attentions=None,
@@ -38,27 +39,47 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
                          "attention weights, but got True")
     named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout,
              "sink": s_aux if sinks is None else sinks}
-    name, options, parameters = method_of(module, position_bias)
-    if name != "none" and scaling is not None and position_bias is not None:
-        named["scale"] = scaling
+    name, options, train_length, parameters = method_of(module, position_bias)
+    named |= {"train_length": train_length, **options}
     if attention_mask is None:
         place = _without_mask(module, query, key, is_causal, sliding_window)
         if cu_seq_lens_q is not None:
             place = {"causal": place["causal"], "packed_queries": cu_seq_lens_q,
                      "packed_keys": cu_seq_lens_k}
+        out = attention(query, key, value, name, parameters=parameters, **named, **place)
     elif masks.is_ranges(attention_mask):
-        view = masks.view_of(attention_mask, key.size(2))
-        place = view.arguments
-        if view.keys != (0, key.size(2)):
-            key, value = (x[:, :, slice(*view.keys)] for x in (key, value))
-    else:
+        out = _by_ranges(query, key, value, attention_mask, name, {"parameters": parameters, **named})
+    elif name == "none":
         place = {"causal": False, "first_query": key.size(2) - query.size(2),
                  "mask": attention_mask}
-    if key.size(2) == 0:
-        out = query.new_zeros(*query.shape[:3], value.size(3))
+        out = attention(query, key, value, name, **named, **place)
     else:
-        out = attention(query, key, value, name, parameters=parameters, **named, **place, **options)
+        raise ModelError("attention_mask: expected one by key, or none, where a model has other "
+                         f"positions than its own, but got {list(attention_mask.shape)}")
     return out.transpose(1, 2), None
+
+
+def _by_ranges(query, key, value, ranges, name, named):
+    view = masks.view_of(ranges, key.size(2))
+    if name != "none" and len(set(view.origins)) > 1:
+        # Entries of the batch have other positions in the same rows.
+        views = [masks.view_of(ranges[b:b + 1], key.size(2)) for b in range(query.size(0))]
+        return torch.cat([_in_view(*(x[b:b + 1] for x in (query, key, value)), one, name, named)
+                          for b, one in enumerate(views)])
+    return _in_view(query, key, value, view, name, named)
+
+
+def _in_view(query, key, value, view, name, named):
+    first, last = view.keys
+    if last == first:
+        return query.new_zeros(*query.shape[:3], value.size(3))
+    if view.keys != (0, key.size(2)):
+        key, value = key[:, :, first:last], value[:, :, first:last]
+    place = dict(view.arguments)
+    if name != "none" and "packed_queries" not in place:
+        place["first_key"] = view.origins[0] + first
+        place["first_query"] += place["first_key"]
+    return attention(query, key, value, name, **named, **place)
 
 
 def _without_mask(module, query, key, is_causal, sliding_window):
@@ -73,11 +94,12 @@ def _without_mask(module, query, key, is_causal, sliding_window):
 
 
 def method_of(module, position_bias):
-    """The method, its options and parameters by which a layer computes attention."""
+    """The method by which a layer computes attention, its options, length of training and
+    parameters."""
     if position_bias is None:
-        return getattr(module, "_sextant_method", ("none", {}, ()))
+        return *getattr(module, "_sextant_method", ("none", {}, None)), ()
     if position_bias.numel() == 0:  # of cross-attention: see t5.py
-        return "none", {}, ()
+        return "none", {}, None, ()
     if position_bias.dim() != 2:
         raise ModelError(
             "position_bias: expected the table of a model after sextant.transformers.accelerate"
@@ -85,7 +107,7 @@ def method_of(module, position_bias):
     options = {"buckets": position_bias.size(0),
                "max_distance": module.relative_attention_max_distance,
                "bidirectional": not module.is_decoder}
-    return "t5", options, (position_bias,)
+    return "t5", options, None, (position_bias,)
 
 
 def register():

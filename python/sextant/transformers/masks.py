@@ -16,21 +16,25 @@ from transformers import masking_utils
 from sextant.transformers.errors import ModelError
 
 QUERIES_AT_ONCE = 256
-# The columns of ranges, int64 [1 or batch, 1, queries, 3]: the keys [first, last) that a query
-# sees, and the key row that is at the query's own position.
-FIRST, LAST, OWN = range(3)
+# The columns of ranges, int64 [1 or batch, 1, queries, 4]: the keys [first, last) that a query
+# sees, the key row at the query's own position, and the position of key row 0, which padding before
+# a sequence and dropped rows of a cache move.
+COLUMNS = 4
 # transformers before 5 tells the queries by cache_position.
 BY_CACHE_POSITION = "cache_position" in inspect.signature(masking_utils.sdpa_mask).parameters
 
 
 @dataclass
 class View:
-    """Arguments of ``sextant.attention`` for one mask; keys [first_key, last_key) are read."""
+    """Arguments of ``sextant.attention`` for one mask. Rows [first, last) of keys are read; origins
+    are the positions of row 0 for each entry of the batch, or one for all."""
 
     keys: tuple[int, int]
     arguments: dict = field(default_factory=dict)
+    origins: list = field(default_factory=lambda: [0])
 
 
+@torch.compiler.disable  # its values decide how keys are read
 def visibility(batch_size, q_length=None, kv_length=0, q_offset=0, kv_offset=0, cache_position=None,
                **named):
     """The mask interface: ranges, or a bool mask [batch, 1, queries, keys]."""
@@ -57,7 +61,21 @@ def visibility(batch_size, q_length=None, kv_length=0, q_offset=0, kv_offset=0, 
     if batch > 1 and bool((found == found[:1]).all()):
         found = found[:1]
     own = torch.arange(q_length, device=found.device) + (q_offset - kv_offset)
-    return torch.cat([found, own.view(1, 1, -1, 1).expand(found.size(0), 1, -1, 1)], 3)
+    origins = _origins(named.get("attention_mask"), kv_offset)
+    if len(set(origins)) > 1:
+        found = found.expand(batch_size, -1, -1, -1)
+    origin = torch.tensor(origins, device=found.device)[: found.size(0)]
+    return torch.cat([found, *(x.expand(found.size(0), 1, q_length, 1) for x in
+                               (own.view(1, 1, -1, 1), origin.view(-1, 1, 1, 1)))], 3)
+
+
+def _origins(attention_mask, kv_offset):
+    """The position of key row 0, for each entry of the batch if there is a mask of padding."""
+    if attention_mask is None or attention_mask.dim() != 2:
+        return [kv_offset]
+    shown = attention_mask.bool()
+    padding = torch.where(shown.any(1), shown.int().argmax(1), 0)
+    return [kv_offset - n for n in padding.tolist()]
 
 
 def _ranges(mask):
@@ -74,7 +92,7 @@ def _ranges(mask):
 
 
 def is_ranges(mask):
-    return mask.dtype == torch.int64 and mask.dim() == 4 and mask.size(3) == 3
+    return mask.dtype == torch.int64 and mask.dim() == 4 and mask.size(3) == COLUMNS
 
 
 def view_of(ranges, keys):
@@ -83,7 +101,8 @@ def view_of(ranges, keys):
     kept = getattr(ranges, "_sextant_view", None)
     if kept is not None and kept[0] == keys:
         return kept[1]
-    view = _view(ranges[:, 0].cpu(), keys)
+    view = _view(ranges[:, 0, :, :3].cpu(), keys)
+    view.origins = ranges[:, 0, 0, 3].tolist()
     ranges._sextant_view = keys, view
     return view
 

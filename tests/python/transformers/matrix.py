@@ -1,0 +1,118 @@
+"""Runs the cases of small models of transformers before and after ``sextant.transformers``, and
+writes the table of docs/transformers.md.
+
+    python matrix.py [--write] [--models llama,t5] [--cases plain,generate]
+
+A cell is "equal", or the number of the sentence with which the model or the case is refused. A
+difference, or an error that is no ModelError, is a failure.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "python"))
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+from cases import CASES  # noqa: E402
+from tiny import MODELS, build  # noqa: E402
+
+import sextant.transformers as ours  # noqa: E402
+
+PAGE = ROOT / "docs/transformers.md"
+BEGIN, END = "<!-- models:table -->", "<!-- /models -->"
+TOLERANCE = 3e-5  # of the largest result
+
+
+def outcome(name, function):
+    """"equal", "equal only before" (as transformers fails, too), or the sentence of a refusal.
+    Raises AssertionError for a difference."""
+    difference, size = function(name)
+    if difference > TOLERANCE * max(size, 1):
+        raise AssertionError(f"expected a difference below {TOLERANCE * max(size, 1):.1e}, but got "
+                             f"{difference:.1e}")
+    return "equal"
+
+
+def own_failure(name, function):
+    """Whether transformers fails at the case without Sextant."""
+    accelerate, ours.accelerate = ours.accelerate, lambda model: model
+    try:
+        function(name)
+    except Exception:
+        return True
+    finally:
+        ours.accelerate = accelerate
+    return False
+
+
+def run(names, titles):
+    cells, sentences, failures = {}, [], []
+    began, count = time.monotonic(), len(names) * len(titles)
+    for at, name in enumerate(names):
+        try:
+            build(name)
+        except Exception as error:
+            failures.append(f"{name}: cannot be built: {error}")
+            continue
+        for number, title in enumerate(titles):
+            function, kinds = CASES[title]
+            cell = ""
+            if MODELS[name][1] in kinds:
+                try:
+                    cell = outcome(name, function)
+                except ours.ModelError as error:
+                    text = re.sub(r"\s+", " ", str(error)).replace("|", "\\|")
+                    if text not in sentences:
+                        sentences.append(text)
+                    cell = str(sentences.index(text) + 1)
+                except Exception as error:
+                    if own_failure(name, function):
+                        cell = "-"
+                    else:
+                        failures.append(f"{name}, {title}: {type(error).__name__}: "
+                                        f"{str(error).splitlines()[0] if str(error) else ''}")
+                        cell = "FAILED"
+            cells[name, title] = cell
+        done = (at + 1) * len(titles)
+        left = (time.monotonic() - began) / done * (count - done)
+        print(f"{name:<30}{' '.join(cells[name, t] or '.' for t in titles)}   {left:.0f} s left",
+              flush=True)
+    return cells, sentences, failures
+
+
+def table(names, titles, cells, sentences):
+    lines = [f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}; "
+             "differences below 3e-5 of the largest result are equal. -: transformers itself fails.",
+             "", "| model | " + " | ".join(titles) + " |", "| --- " * (len(titles) + 1) + "|"]
+    for name in names:
+        lines.append(f"| {name} | " + " | ".join(cells.get((name, t), "") for t in titles) + " |")
+    lines += ["", *(f"{n + 1}. {text}" for n, text in enumerate(sentences))]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="write the table of the page")
+    parser.add_argument("--models", type=lambda text: text.split(","), default=list(MODELS))
+    parser.add_argument("--cases", type=lambda text: text.split(","), default=list(CASES))
+    options = parser.parse_args()
+    cells, sentences, failures = run(options.models, options.cases)
+    new = table(options.models, options.cases, cells, sentences)
+    print(new)
+    if options.write and not failures:
+        page = PAGE.read_text(encoding="utf-8")
+        page = re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{new}\n{END}", page, flags=re.DOTALL)
+        PAGE.write_text(page, encoding="utf-8")
+    for failure in failures:
+        print(f"FAILED {failure}")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

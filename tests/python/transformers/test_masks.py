@@ -1,0 +1,131 @@
+"""Masks of transformers become arguments of attention that show the same keys."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
+
+import torch  # noqa: E402
+from transformers import masking_utils as theirs  # noqa: E402
+
+import sextant.transformers  # noqa: E402, F401
+from sextant.transformers import masks  # noqa: E402
+
+KEYS = 40
+
+
+def shown(view, keys, queries, batch):
+    """The bool mask [batch, queries, keys] of a View."""
+    first, last = view.keys
+    arguments = dict(view.arguments)
+    result = torch.zeros(batch, queries, keys, dtype=torch.bool)
+    if first == last:
+        return result
+    inner = result[:, :, first:last].clone().fill_(True)
+    i, j = torch.arange(queries)[:, None], torch.arange(last - first)[None]
+    for b in range(batch):
+        packed = arguments.get("packed_queries")
+        if packed is not None:
+            packed = packed[b] if isinstance(packed[0], list) else packed
+            block = torch.bucketize(torch.arange(queries), torch.tensor(packed[1:]), right=True)
+            inner[b] &= (block[:, None] == block[None]) & (j <= i)
+            own = i
+        else:
+            own = i + arguments["first_query"]
+            if arguments["causal"]:
+                inner[b] &= j <= own
+        if "window" in arguments:
+            inner[b] &= j > own - arguments["window"]
+    if "mask" in arguments:
+        mask = arguments["mask"]
+        inner &= mask[:, 0] if mask.dim() == 4 else mask[:, None]
+    result[:, :, first:last] = inner
+    return result
+
+
+def place(queries, offset):
+    if masks.BY_CACHE_POSITION:
+        return {"cache_position": torch.arange(offset, offset + queries)}
+    return {"q_length": queries, "q_offset": offset}
+
+
+class Masks(unittest.TestCase):
+    def check(self, function, *, queries=KEYS, offset=0, keys=KEYS, batch=2, padding=None,
+              ranges=True):
+        given = dict(batch_size=batch, kv_length=keys, kv_offset=0, mask_function=function,
+                     attention_mask=padding)
+        expected = theirs.sdpa_mask(**given, **place(queries, offset), allow_is_causal_skip=False)
+        expected = expected[:, 0]
+        got = masks.visibility(**given, **place(queries, offset))
+        self.assertEqual(masks.is_ranges(got), ranges)
+        if not ranges:
+            self.assertTrue(torch.equal(got[:, 0], expected))
+            return None
+        view = masks.view_of(got, keys)
+        self.assertTrue(torch.equal(shown(view, keys, queries, batch), expected))
+        return view.arguments
+
+    def test_causal(self):
+        for queries, offset in ((KEYS, 0), (1, KEYS - 1), (5, 20), (1, 12)):
+            arguments = self.check(theirs.causal_mask_function, queries=queries, offset=offset)
+            self.assertNotIn("mask", arguments)
+
+    def test_windows(self):
+        function = theirs.sliding_window_causal_mask_function(7)
+        for queries, offset in ((KEYS, 0), (1, 30), (5, 20)):
+            self.assertNotIn("mask", self.check(function, queries=queries, offset=offset))
+
+    def test_all_keys(self):
+        self.assertEqual(self.check(theirs.bidirectional_mask_function),
+                         {"causal": False, "first_query": 0})
+
+    def test_padding(self):
+        for rows in (slice(0, 9), slice(-9, None)):
+            padding = torch.ones(2, KEYS, dtype=torch.bool)
+            padding[0, rows] = False
+            for function in (theirs.causal_mask_function, theirs.bidirectional_mask_function,
+                             theirs.sliding_window_causal_mask_function(7)):
+                arguments = self.check(function, padding=padding)
+                self.assertLessEqual(arguments["mask"].dim(), 2)
+                self.check(function, padding=padding, queries=1, offset=KEYS - 1)
+
+    def test_padding_between(self):
+        padding = torch.ones(2, KEYS, dtype=torch.bool)
+        padding[0, 5:9] = False
+        self.check(theirs.causal_mask_function, padding=padding, ranges=False)
+
+    def test_positions_of_padded_rows(self):
+        padding = torch.ones(2, KEYS, dtype=torch.bool)
+        padding[0, :9] = False
+        got = masks.visibility(batch_size=2, kv_length=KEYS, attention_mask=padding,
+                               mask_function=theirs.causal_mask_function, **place(KEYS, 0))
+        self.assertEqual(masks.view_of(got, KEYS).origins, [-9, 0])
+
+    def test_packed_sequences(self):
+        ids = torch.tensor([[0] * 13 + [1] * 20 + [2] * 7, [0] * 40])
+        packed = theirs.packed_sequence_mask_function(ids)
+        for inner in (theirs.causal_mask_function, theirs.sliding_window_causal_mask_function(5)):
+            arguments = self.check(theirs.and_masks(inner, packed))
+            self.assertEqual(arguments["packed_queries"], [[0, 13, 33, 40], [0, 40]])
+        arguments = self.check(theirs.and_masks(theirs.causal_mask_function,
+                                                theirs.packed_sequence_mask_function(ids[:1])),
+                               batch=1)
+        self.assertEqual(arguments["packed_queries"], [0, 13, 33, 40])
+
+    def test_prefixes(self):
+        prefix = theirs.or_masks(theirs.causal_mask_function, lambda b, h, q, k: k < 6)
+        self.check(prefix)
+
+    def test_gaps(self):
+        sinks = theirs.or_masks(theirs.sliding_window_causal_mask_function(5),
+                                theirs.and_masks(theirs.causal_mask_function,
+                                                 lambda b, h, q, k: k < 2))
+        self.check(sinks, ranges=False)
+
+    def test_many_queries(self):
+        self.check(theirs.causal_mask_function, queries=700, keys=700, batch=1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,121 @@
+"""Small models of transformers with random weights, and how to run them."""
+
+import os
+import warnings
+
+warnings.simplefilter("ignore")
+os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+torch.set_num_threads(1)
+VERSION = int(transformers.__version__.split(".")[0])
+VOCABULARY, LENGTH = 99, 48
+COMMON = dict(
+    vocab_size=VOCABULARY, hidden_size=64, intermediate_size=96, num_hidden_layers=3,
+    num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256, pad_token_id=0,
+    bos_token_id=1, eos_token_id=2)
+T5 = dict(vocab_size=VOCABULARY, d_model=64, d_kv=16, d_ff=96, num_layers=3, num_decoder_layers=3,
+          num_heads=4, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, dropout_rate=0.0,
+          relative_attention_num_buckets=8, relative_attention_max_distance=20)
+DEBERTA = dict(relative_attention=True, position_buckets=8, pos_att_type=["c2p", "p2c"],
+               norm_rel_ebd="layer_norm", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+               type_vocab_size=0, share_att_key=True, position_biased_input=False)
+NO_DROPOUT = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+
+CAUSAL, ENCODER, PAIR = "causal", "encoder", "encoder-decoder"
+# Name -> (model type, kind of model, fields that differ from COMMON).
+MODELS = {
+    "llama": ("llama", CAUSAL, {}),
+    "mistral": ("mistral", CAUSAL, dict(sliding_window=16)),
+    "qwen2": ("qwen2", CAUSAL, {}),
+    "qwen3": ("qwen3", CAUSAL, dict(head_dim=32)),
+    "phi3": ("phi3", CAUSAL, dict(sliding_window=None)),
+    "gemma": ("gemma", CAUSAL, dict(head_dim=32)),
+    "gemma2": ("gemma2", CAUSAL, dict(head_dim=32, sliding_window=16, query_pre_attn_scalar=16)),
+    "gemma3_text": ("gemma3_text", CAUSAL, dict(head_dim=32, sliding_window=16,
+                                                query_pre_attn_scalar=24)),
+    "cohere": ("cohere", CAUSAL, {}),
+    "cohere2": ("cohere2", CAUSAL, dict(sliding_window=16)),
+    "glm": ("glm", CAUSAL, dict(head_dim=32)),
+    "granite": ("granite", CAUSAL, {}),
+    "gpt_neox": ("gpt_neox", CAUSAL, dict(num_key_value_heads=None)),
+    "gpt_oss": ("gpt_oss", CAUSAL, dict(head_dim=32, sliding_window=16, num_local_experts=2,
+                                        num_experts_per_tok=1)),
+    "olmo2": ("olmo2", CAUSAL, {}),
+    "olmo3": ("olmo3", CAUSAL, dict(sliding_window=16)),
+    "smollm3": ("smollm3", CAUSAL, {}),
+    "starcoder2": ("starcoder2", CAUSAL, dict(sliding_window=16, residual_dropout=0.0,
+                                              embedding_dropout=0.0)),
+    "stablelm": ("stablelm", CAUSAL, {}),
+    "helium": ("helium", CAUSAL, dict(head_dim=16)),
+    "ernie4_5": ("ernie4_5", CAUSAL, {}),
+    "exaone4": ("exaone4", CAUSAL, dict(sliding_window=16)),
+    "nemotron": ("nemotron", CAUSAL, {}),
+    "llama4_text": ("llama4_text", CAUSAL, dict(num_local_experts=2, attention_chunk_size=16,
+                                                head_dim=32, intermediate_size_mlp=96)),
+    "seed_oss": ("seed_oss", CAUSAL, dict(head_dim=32)),
+    "opt": ("opt", CAUSAL, dict(ffn_dim=96, word_embed_proj_dim=64, dropout=0.0)),
+    "gpt2": ("gpt2", CAUSAL, dict(n_embd=64, n_head=4, n_layer=3, resid_pdrop=0.0, embd_pdrop=0.0,
+                                  attn_pdrop=0.0)),
+    "falcon": ("falcon", CAUSAL, dict(new_decoder_architecture=True, num_kv_heads=2)),
+    "gptj": ("gptj", CAUSAL, dict(n_embd=64, n_head=4, n_layer=3, rotary_dim=8)),
+    "bloom": ("bloom", CAUSAL, dict(n_layer=3, n_head=4)),
+    "mpt": ("mpt", CAUSAL, dict(d_model=64, n_heads=4, n_layers=3, max_seq_len=256)),
+    "bert": ("bert", ENCODER, NO_DROPOUT),
+    "roberta": ("roberta", ENCODER, NO_DROPOUT),
+    "modernbert": ("modernbert", ENCODER, dict(local_attention=16, global_attn_every_n_layers=2)),
+    "mpnet": ("mpnet", ENCODER, NO_DROPOUT),
+    "deberta-v2": ("deberta-v2", ENCODER, DEBERTA),
+    "deberta-v2, own projections": ("deberta-v2", ENCODER, {**DEBERTA, "share_att_key": False,
+                                                            "position_buckets": -1,
+                                                            "max_relative_positions": 20}),
+    "t5": ("t5", PAIR, T5),
+    "mt5": ("mt5", PAIR, T5),
+    "umt5": ("umt5", PAIR, T5),
+    "bart": ("bart", PAIR, dict(d_model=64, encoder_layers=2, decoder_layers=2,
+                                encoder_attention_heads=4, decoder_attention_heads=4,
+                                encoder_ffn_dim=96, decoder_ffn_dim=96, dropout=0.0)),
+}
+CLASSES = {CAUSAL: transformers.AutoModelForCausalLM, ENCODER: transformers.AutoModel,
+           PAIR: transformers.AutoModelForSeq2SeqLM}
+
+
+def build(name):
+    """A model in float32 that computes attention by transformers' own "eager" code. Its weights are
+    large enough for scores to differ."""
+    kind, form, fields = MODELS[name]
+    given = {**COMMON, **fields}
+    given = {key: value for key, value in given.items() if value is not None or key != "num_key_value_heads"}
+    if form == PAIR:
+        given = {key: value for key, value in given.items() if key not in COMMON or key in fields}
+        given.setdefault("vocab_size", VOCABULARY)
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(kind, **given)
+    model = CLASSES[form].from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for parameter_name, x in model.named_parameters():
+            if x.dim() == 2:
+                x.normal_(0, 1.0 / x.size(1) ** 0.5)
+            elif "sinks" in parameter_name:
+                x.normal_()
+    return model
+
+
+def tokens(batch=2, length=LENGTH, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(3, VOCABULARY, (batch, length), generator=generator)
+
+
+def inputs_of(name, ids, **more):
+    """Arguments of the model's forward; encoder-decoders get a shifted target."""
+    return {"input_ids": ids, **({"decoder_input_ids": ids[:, :-7]} if MODELS[name][1] == PAIR else
+                                 {}), **more}
+
+
+def result(model, **inputs):
+    """The logits, or the last hidden state."""
+    out = model(**inputs)
+    return out.logits if "logits" in out else out.last_hidden_state
