@@ -83,8 +83,8 @@ inline HWY_NOINLINE void pack_int8_panel(Int8Rows from, int64_t count, int64_t c
   HWY_ALIGN float some[kLanes * kSome];
   for (int64_t c = 0; c < columns; c += kSome) {
     const int64_t width = std::min(kSome, columns - c);
-    copy_int8_rows(from, count, width, factor, some);
-    pack_panel(some, round_up(width, kLanes), 1, count, width, 1, panel + c * kLanes);
+    copy_int8_rows(from, count, width, some);
+    pack_panel(some, round_up(width, kLanes), 1, count, width, factor, panel + c * kLanes);
     from.at += kSome;
     if (from.by_column) from.scale += kSome;
   }
@@ -190,7 +190,7 @@ HWY_INLINE void copy_some(const FrameRows& rows, const HostRows<float>& x, int64
   for (int64_t i = some.first, count; i < some.last; i += count, to += count * columns16) {
     count = std::min(rows.together(i), some.last - i);
     if (rows.is_int8(i)) {
-      copy_int8_rows(rows.int8_at(x, head, i), count, x.columns, factor, to);
+      copy_int8_rows(rows.int8_at(x, head, i), count, x.columns, to);  // keys have no factor
       continue;
     }
     with_type(x.dtype, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {

@@ -73,7 +73,7 @@ HWY_INLINE void rotate_gathered(const PairRun& run, int64_t n, int64_t count, co
   }
 }
 
-HWY_INLINE void prefetch(const float* at) { Prefetcher::prefetch_at<Prefetcher::Into::kL1>(at); }
+HWY_INLINE void prefetch(const float* at) { Prefetcher::prefetch_at(at); }
 
 // soon: the row to prefetch, which is rotated some rows later.
 HWY_INLINE void rotate_run(const PairRun& run, const float* cos, const float* sin,

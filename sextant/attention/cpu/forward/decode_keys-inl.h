@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <type_traits>
 
 #include "sextant/attention/cpu/forward/decode_rows-inl.h"
 #include "sextant/attention/cpu/tile/prefetch.h"
@@ -28,7 +29,7 @@ class ColumnPrefetch {
   // Prefetches kCount lines.
   template <int64_t kCount>
   HWY_INLINE void prefetch() {
-    for (int64_t n = 0; n < kCount; ++n) lines_.prefetch<Prefetcher::Into::kL1Once>();
+    for (int64_t n = 0; n < kCount; ++n) lines_.prefetch();
   }
 
  private:
@@ -67,13 +68,23 @@ struct KeysOfInt8 {
 
   template <class F>
   HWY_INLINE void each_sixteen(const DecodeUnit& unit, KeyRange range, F&& multiply) const {
+    each<1>(unit, range,
+            [&](int64_t j, KeyRows<float> keys, auto, ColumnPrefetch& nothing)
+                HWY_ATTR { multiply(j, keys, nothing); });
+  }
+  // Calls multiply(j, keys, squares, nothing) for kMost * kLanes keys or, at the end, fewer.
+  template <int kMost, class F>
+  HWY_INLINE void each(const DecodeUnit& unit, KeyRange range, F&& multiply) const {
     const int64_t stride = unit.keys.problem.depth16;
     ColumnPrefetch nothing;
     for (int64_t j = range.first, last; j < range.last; j = last) {
       last = std::min(j + unit.ahead, range.last);
       copy_some(unit.keys, unit.keys.problem.score.k, unit.key_head, {j, last}, copy);
-      for (int64_t n = j; n < last; n += kLanes)
-        multiply(n, KeyRows<float>{copy + (n - j) * stride, stride}, nothing);
+      int64_t n = j;
+      const auto rows = [&]() -> KeyRows<float> { return {copy + (n - j) * stride, stride}; };
+      for (; n + kMost * kLanes <= last; n += kMost * kLanes)
+        multiply(n, rows(), std::integral_constant<int, kMost>(), nothing);
+      for (; n < last; n += kLanes) multiply(n, rows(), std::integral_constant<int, 1>(), nothing);
     }
   }
 };

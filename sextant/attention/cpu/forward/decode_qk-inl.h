@@ -153,9 +153,12 @@ HWY_NOINLINE void multiply_key_range(const DecodeUnit& unit, KeyRange range, con
 template <int kRows>
 HWY_NOINLINE void multiply_int8_range(const DecodeUnit& unit, KeyRange range, const float* queries,
                                       float* copy, float* to) {
-  KeysOfInt8{copy}.each_sixteen(
-      unit, range, [&](int64_t j, KeyRows<float> keys, ColumnPrefetch& ahead) HWY_ATTR {
-        multiply_columns_of_keys<kRows, 1>(unit.keys.problem.depth, keys, queries, to + j, ahead);
+  constexpr int kMost = kVectors == 1 ? 2 : 1;
+  KeysOfInt8{copy}.each<kMost>(
+      unit, range,
+      [&](int64_t j, KeyRows<float> keys, auto squares, ColumnPrefetch& ahead) HWY_ATTR {
+        multiply_columns_of_keys<kRows, squares()>(unit.keys.problem.depth, keys, queries, to + j,
+                                                   ahead);
       });
 }
 

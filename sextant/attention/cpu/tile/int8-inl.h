@@ -15,10 +15,13 @@
 #include <cstdint>
 
 #include "sextant/attention/cpu/tile/lanes-inl.h"
+#include "sextant/attention/cpu/tile/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
+
+inline constexpr int64_t kInt8RowsAhead = 32;
 
 struct Int8Rows {
   const int8_t* at;
@@ -33,33 +36,32 @@ HWY_INLINE V load_int8(const int8_t* from) {
   return hn::ConvertTo(F32(), hn::PromoteTo(I32(), hn::LoadU(d8, from)));
 }
 
-// Copies `count` rows times factor, padded with zeros to columns16.
+// Copies `count` rows, padded with zeros to columns16.
 template <bool kByColumn>
-HWY_NOINLINE void copy_int8_rows(Int8Rows from, int64_t count, int64_t columns, float factor,
-                                 float* to) {
+HWY_NOINLINE void copy_int8_rows(Int8Rows from, int64_t count, int64_t columns, float* to) {
   const int64_t columns16 = round_up(columns, kLanes);
-  const V times = hn::Set(F32(), factor);
   for (int64_t i = 0; i < count; ++i, to += columns16) {
+    // The hardware's prefetchers lose the rows while these are multiplied.
+    for (int64_t c = 0; c < columns; c += Prefetcher::kLine)
+      Prefetcher::prefetch_at(from.at + kInt8RowsAhead * from.stride + c);
     const V scale = hn::Set(F32(), *from.scale);
     int64_t c = 0;
     for (; c + kVectorLanes <= columns; c += kVectorLanes) {
       const V own = kByColumn ? hn::LoadU(F32(), from.scale + c) : scale;
-      hn::StoreU(hn::Mul(times, hn::Mul(load_int8(from.at + c), own)), F32(), to + c);
+      hn::StoreU(hn::Mul(load_int8(from.at + c), own), F32(), to + c);
     }
-    for (; c < columns; ++c)
-      to[c] = factor * (static_cast<float>(from.at[c]) * from.scale[kByColumn ? c : 0]);
+    for (; c < columns; ++c) to[c] = static_cast<float>(from.at[c]) * from.scale[kByColumn ? c : 0];
     std::fill(to + columns, to + columns16, 0.0F);
     from.at += from.stride;
     from.scale += from.scale_stride;
   }
 }
 
-HWY_INLINE void copy_int8_rows(const Int8Rows& from, int64_t count, int64_t columns, float factor,
-                               float* to) {
+HWY_INLINE void copy_int8_rows(const Int8Rows& from, int64_t count, int64_t columns, float* to) {
   if (from.by_column)
-    copy_int8_rows<true>(from, count, columns, factor, to);
+    copy_int8_rows<true>(from, count, columns, to);
   else
-    copy_int8_rows<false>(from, count, columns, factor, to);
+    copy_int8_rows<false>(from, count, columns, to);
 }
 
 }  // namespace HWY_NAMESPACE

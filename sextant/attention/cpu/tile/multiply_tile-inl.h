@@ -138,7 +138,7 @@ struct TilePrefetch<kBlocks, Prefetch, B> {
   HWY_INLINE void before(int n, int all) const {
     constexpr int kLines = Prefetch::lines(kBlocks);
     if (n * kLines % all < kLines)
-      Prefetcher::prefetch_at<Prefetcher::Into::kL1Once>(at + n * kLines / all * Prefetcher::kLine);
+      Prefetcher::prefetch_at(at + n * kLines / all * Prefetcher::kLine);
   }
   HWY_INLINE void next_row() { at += step; }
 
