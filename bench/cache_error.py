@@ -5,8 +5,9 @@
 
 Keys are normal random numbers, in one case with four columns of 128 that are twenty times as large
 in all rows, as in trained models (KIVI, Liu et al. 2024, section 3.1). Queries rotate with RoPE.
-The error is the root mean square of the difference of outputs over that of the outputs. "rotated
-first" has keys that were rotated before they were rounded.
+Errors are those of the products of queries and keys, and of the output: the root mean square of
+the difference over that of the products or outputs. "rotated first" has keys that were rotated
+before they were rounded.
 """
 
 import argparse
@@ -33,25 +34,36 @@ def tensors(options, outliers):
     return q, k, v
 
 
-def attended(q, k, v, dtype, rotated_first=False):
+def rotated(x):
+    return sextant.rotate(x, torch.arange(x.size(2)))
+
+
+def results(q, k, v, dtype, rotated_first=False):
+    """The products of queries and keys, and the output, in float64."""
     cache = sextant.Cache(dtype=dtype)
     if rotated_first:
-        q, k = (sextant.rotate(x, torch.arange(x.size(2))) for x in (q, k))
-    return sextant.attention(q, k, v, method="none" if rotated_first else "rope", cache=cache)
+        q, k = rotated(q), rotated(k)
+    out = sextant.attention(q, k, v, method="none" if rotated_first else "rope", cache=cache)
+    keys = cache.read(cache.sequences[0])[0].float()
+    if not rotated_first:
+        q, keys = rotated(q), rotated(keys)
+    return q.double() @ keys.double().transpose(2, 3), out.double()
 
 
 @torch.no_grad()
 def measure(options):
     for keys in ("random", "with outliers"):
         given = tensors(options, outliers=keys != "random")
-        expected = attended(*given, torch.float32).double()
+        expected = results(*given, torch.float32)
         cases = {name: (dtype, False) for name, dtype in TYPES.items()}
         cases[FIRST] = (torch.int8, True)
-        shape = f"keys {keys}, N {options.keys}, {options.heads} heads, D {options.head_size}"
-        for name, (dtype, rotated_first) in cases.items():
-            out = attended(*given, dtype, rotated_first).double()
-            error = ((out - expected).square().mean() / expected.square().mean()).sqrt()
-            yield result_rows.row(name, shape, "of the output", [error.item()])
+        size = f"N {options.keys}, {options.heads} heads, D {options.head_size}"
+        found = {name: results(*given, *case) for name, case in cases.items()}
+        for at, what in enumerate(("products", "output")):
+            for name in cases:
+                difference = (found[name][at] - expected[at]).square().mean()
+                error = (difference / expected[at].square().mean()).sqrt().item()
+                yield result_rows.row(name, f"{what}, keys {keys}, {size}", "relative", [error])
 
 
 def main():
@@ -62,7 +74,7 @@ def main():
     parser.add_argument("--head-size", type=program.positive, default=128)
     rows = []
     for row in measure(parser.parse_args()):
-        print(f"{row['shape']:<45}{row['name']:<22}{row['ours']:.2e}", flush=True)
+        print(f"{row['shape']:<55}{row['name']:<22}{row['ours']:.2e}", flush=True)
         rows.append(row)
     path = records.write("cache", rows, commit=records.commit_of("HEAD"), statistic="median",
                          command=shlex.join(["bench/cache_error.py", *sys.argv[1:]]))
