@@ -5,10 +5,12 @@ queries, head_dim] and key and value [batch, key_heads, keys, head_dim], whose r
 in them already. The mask is that of ``masks.visibility``, or one that the caller made.
 """
 
+from dataclasses import dataclass
+
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from sextant._attention import attention
+from sextant._attention import attend as attend_by, options_text
 from sextant.transformers import masks
 from sextant.transformers.errors import ModelError
 
@@ -40,46 +42,63 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
     named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout,
              "sink": s_aux if sinks is None else sinks}
     name, options, train_length, parameters = method_of(module, position_bias)
-    named |= {"train_length": train_length, **options}
+    method = Method(name, options, train_length, parameters)
     if attention_mask is None:
         place = _without_mask(module, query, key, is_causal, sliding_window)
         if cu_seq_lens_q is not None:
             place = {"causal": place["causal"], "packed_queries": cu_seq_lens_q,
                      "packed_keys": cu_seq_lens_k}
-        out = attention(query, key, value, name, parameters=parameters, **named, **place)
+        out = method(query, key, value, **named, **place)
     elif masks.is_ranges(attention_mask):
-        out = _by_ranges(query, key, value, attention_mask, name, {"parameters": parameters, **named})
+        out = _by_ranges(query, key, value, attention_mask, method, named)
     elif name == "none":
         place = {"causal": False, "first_query": key.size(2) - query.size(2),
                  "mask": attention_mask}
-        out = attention(query, key, value, name, **named, **place)
+        out = method(query, key, value, **named, **place)
     else:
         raise ModelError("attention_mask: expected one by key, or none, where a model has other "
                          f"positions than its own, but got {list(attention_mask.shape)}")
     return out.transpose(1, 2), None
 
 
-def _by_ranges(query, key, value, ranges, name, named):
+@dataclass
+class Method:
+    """A method with its options, as attention is called with."""
+
+    name: str
+    options: dict
+    train_length: int | None
+    parameters: tuple
+
+    def __call__(self, query, key, value, **named):
+        heads, columns = query.size(1), query.size(3)
+        shape = [1, heads, key.size(1), columns, heads * columns,
+                 key.size(2) if self.train_length is None else self.train_length]
+        return attend_by(self.name, shape, options_text(self.options), self.parameters, query, key,
+                         value, **named)
+
+
+def _by_ranges(query, key, value, ranges, method, named):
     view = masks.view_of(ranges, key.size(2))
-    if name != "none" and len(set(view.origins)) > 1:
+    if method.name != "none" and len(set(view.origins)) > 1:
         # Entries of the batch have other positions in the same rows.
         views = [masks.view_of(ranges[b:b + 1], key.size(2)) for b in range(query.size(0))]
-        return torch.cat([_in_view(*(x[b:b + 1] for x in (query, key, value)), one, name, named)
+        return torch.cat([_in_view(*(x[b:b + 1] for x in (query, key, value)), one, method, named)
                           for b, one in enumerate(views)])
-    return _in_view(query, key, value, view, name, named)
+    return _in_view(query, key, value, view, method, named)
 
 
-def _in_view(query, key, value, view, name, named):
+def _in_view(query, key, value, view, method, named):
     first, last = view.keys
     if last == first:
         return query.new_zeros(*query.shape[:3], value.size(3))
     if view.keys != (0, key.size(2)):
         key, value = key[:, :, first:last], value[:, :, first:last]
     place = dict(view.arguments)
-    if name != "none" and "packed_queries" not in place:
+    if method.name != "none" and "packed_queries" not in place:
         place["first_key"] = view.origins[0] + first
         place["first_query"] += place["first_key"]
-    return attention(query, key, value, name, **named, **place)
+    return method(query, key, value, **named, **place)
 
 
 def _without_mask(module, query, key, is_causal, sliding_window):

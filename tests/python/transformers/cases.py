@@ -2,6 +2,7 @@
 ``accelerate``. A case returns (difference, size of the results), or None where it does not apply.
 """
 
+import contextlib
 import copy
 
 import torch
@@ -9,8 +10,10 @@ import torch
 from tiny import CAUSAL, ENCODER, MODELS, PAIR, build, inputs_of, result, tokens
 
 import sextant.transformers as ours
+from sextant.transformers import deberta, interface
 
 CASES = {}
+COUNTED = ((interface, "attend_by"), (deberta, "attention"))
 
 
 def case(title, *kinds):
@@ -20,11 +23,31 @@ def case(title, *kinds):
     return add
 
 
+@contextlib.contextmanager
+def counted_calls():
+    """Counts Sextant's calls of attention: without any, a comparison compares nothing."""
+    count = []
+    originals = {module: getattr(module, name) for module, name in COUNTED}
+    for module, name in COUNTED:
+        def counting(*given, _call=originals[module], **named):
+            count.append(1)
+            return _call(*given, **named)
+        setattr(module, name, counting)
+    try:
+        yield count
+    finally:
+        for module, name in COUNTED:
+            setattr(module, name, originals[module])
+
+
 def both(model, run):
     """The results of `run` with transformers' attention and with Sextant's."""
     before = run(model)
     ours.accelerate(model)
-    return before, run(model)
+    with counted_calls() as count:
+        after = run(model)
+    assert count, "Sextant computed nothing"
+    return before, after
 
 
 def compared(before, after, keep=None):
@@ -106,11 +129,12 @@ def beams(name):
 
 @case("gradients")
 def gradients(name):
+    """In float64, so that differences are not those of rounding."""
     def run(model):
         model.zero_grad()
         result(model, **inputs_of(name, tokens())).square().mean().backward()
         return {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
-    before, after = both(build(name), run)
+    before, after = both(build(name).double(), run)
     assert before.keys() == after.keys()
     most = max((compared(before[n], after[n])[0] / (before[n].abs().max().item() + 1e-3)
                 for n in before), default=0.0)

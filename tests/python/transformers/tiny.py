@@ -35,8 +35,9 @@ MODELS = {
     "phi3": ("phi3", CAUSAL, dict(sliding_window=None)),
     "gemma": ("gemma", CAUSAL, dict(head_dim=32)),
     "gemma2": ("gemma2", CAUSAL, dict(head_dim=32, sliding_window=16, query_pre_attn_scalar=16)),
-    "gemma3_text": ("gemma3_text", CAUSAL, dict(head_dim=32, sliding_window=16,
-                                                query_pre_attn_scalar=24)),
+    "gemma3_text": ("gemma3_text", CAUSAL, dict(
+        head_dim=32, sliding_window=16, query_pre_attn_scalar=24,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
     "cohere": ("cohere", CAUSAL, {}),
     "cohere2": ("cohere2", CAUSAL, dict(sliding_window=16)),
     "glm": ("glm", CAUSAL, dict(head_dim=32)),

@@ -1,0 +1,216 @@
+"""sextant.transformers in use: stretches, caches, dropout, refusals."""
+
+import copy
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+from tiny import MODELS, build, inputs_of, result, tokens  # noqa: E402
+
+import sextant.transformers as ours  # noqa: E402
+
+ROTARY = ("llama", "mistral", "qwen3", "phi3", "gemma3_text", "cohere2", "glm", "gpt_neox",
+          "gpt_oss", "smollm3", "olmo2", "stablelm", "llama4_text")
+
+
+@torch.no_grad()
+def logits(name, model, **more):
+    return result(model, **inputs_of(name, tokens(), **more))
+
+
+class Stretch(unittest.TestCase):
+    def assert_close(self, a, b, tolerance=3e-5):
+        self.assertLess((a - b).abs().max().item(), tolerance * max(a.abs().max().item(), 1))
+
+    def test_the_models_own_positions(self):
+        for name in ROTARY:
+            with self.subTest(name):
+                model = build(name)
+                expected = logits(name, model)
+                kept = logits(name, ours.stretch(model, "rope", layers=[]))
+                self.assert_close(kept, expected, 2e-3)  # transformers' phases are float32
+                ours.restore(model)
+                self.assertTrue(torch.equal(logits(name, model), expected))
+                self.assertFalse(hasattr(model.config, "sextant"))
+
+    def test_a_stretch_is_that_of_the_configuration(self):
+        yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+        model = build("llama")
+        ours.stretch(model, "rope", stretch=yarn)
+        config = copy.deepcopy(model.config)
+        del config.sextant
+        if ours_version() >= 5:
+            config.rope_parameters = {**yarn, "rope_theta": 10000.0}
+        else:
+            config.rope_scaling = yarn
+        config._attn_implementation = "eager"
+        other = transformers.AutoModelForCausalLM.from_config(config).eval()
+        other.load_state_dict(model.state_dict())
+        self.assert_close(logits("llama", model), logits("llama", other), 2e-3)
+
+    def test_methods_differ_from_the_model_and_over_its_cache_agree(self):
+        model = build("llama")
+        plain = logits("llama", model)
+        for method, options in (("rerope", {"window": 8}), ("leaky-rerope", {"window": 8}),
+                                ("self-extend", {"window": 8, "group": 4}),
+                                ("streaming", {"recent": 8, "sinks": 2}),
+                                ("rope", {"stretch": "yarn*4"}), ("alibi", {}), ("none", {})):
+            with self.subTest(method):
+                ours.stretch(model, method, **options)
+                whole = logits("llama", model)
+                self.assertGreater((whole - plain).abs().max().item(), 0.01)
+                with torch.no_grad():
+                    first = model(tokens()[:, :30], use_cache=True)
+                    rest = model(tokens()[:, 30:], past_key_values=first.past_key_values)
+                self.assert_close(torch.cat([first.logits, rest.logits], 1), whole)
+
+    @torch.no_grad()
+    def test_batches_of_unequal_length(self):
+        model = build("llama")
+        for method, options in (("self-extend", {"window": 8, "group": 4}),
+                                ("rope", {"query_scale": {"law": "logn", "length": 16}})):
+            with self.subTest(method):
+                try:
+                    ours.stretch(model, method, **options)
+                except ours.ModelError as error:
+                    self.skipTest(str(error))
+                mask = torch.ones_like(tokens())
+                mask[0, :9] = 0
+                padded = model(tokens(), attention_mask=mask).logits
+                alone = model(tokens()[:1, 9:]).logits
+                self.assert_close(padded[:1, 9:], alone)
+
+    @torch.no_grad()
+    def test_generate(self):
+        model = ours.stretch(build("mistral"), "rerope", window=8, layers=None)
+        ids = tokens(2, 20)
+        for more in ({}, {"cache_implementation": "static"}, {"num_beams": 3}):
+            with self.subTest(**more):
+                given = dict(max_new_tokens=8, do_sample=False, pad_token_id=0, **more)
+                cached = model.generate(ids, use_cache=True, **given)
+                if "cache_implementation" in more:
+                    given.pop("cache_implementation")
+                self.assertTrue(torch.equal(cached, model.generate(ids, use_cache=False, **given)))
+
+    def test_layers_with_windows_keep_their_positions(self):
+        model = ours.stretch(build("gemma3_text"), "rope", stretch="linear*4")
+        kinds = model.config.layer_types
+        for module in model.modules():
+            if hasattr(module, "_sextant_method"):
+                self.assertEqual("stretch" in module._sextant_method[1],
+                                 kinds[module.layer_idx] == "full_attention")
+        with self.assertRaisesRegex(ours.ModelError, "layers: expected some of full_attention, sl"):
+            ours.stretch(model, "rope", layers=["others"])
+
+    def test_a_saved_stretch(self):
+        model = ours.stretch(build("llama"), "rerope", window=8)
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            again = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+            ours.stretch(again)
+            self.assert_close(logits("llama", again), logits("llama", model))
+        with self.assertRaisesRegex(ours.ModelError, "as config.json has no \"sextant\""):
+            ours.stretch(build("llama"))
+
+    def test_refused_models_are_unchanged(self):
+        for name, reason in (("gpt2", "rotary positions|not known|layer_idx|rotary module"),
+                             ("falcon", "asks transformers' attention interface")):
+            with self.subTest(name):
+                model = build(name)
+                expected = logits(name, model)
+                with self.assertRaisesRegex(ours.ModelError, reason):
+                    ours.stretch(model, "rope", stretch="yarn*4")
+                self.assertFalse(any(hasattr(m, "_sextant_method") for m in model.modules()))
+                ours.restore(model)
+                self.assertTrue(torch.equal(logits(name, model), expected))
+        with self.assertRaisesRegex(ours.ModelError, "method: expected one of .*, but got 'ropes'"):
+            ours.stretch(build("llama"), "ropes")
+        with self.assertRaisesRegex(ours.ModelError, "windw: expected one of the options of rerope"):
+            ours.stretch(build("llama"), "rerope", windw=3)
+
+
+def ours_version():
+    return int(transformers.__version__.split(".")[0])
+
+
+class Use(unittest.TestCase):
+    def test_the_name_in_from_config(self):
+        model = build("llama")
+        config = copy.deepcopy(model.config)
+        named = transformers.AutoModelForCausalLM.from_config(
+            config, attn_implementation=ours.interface.NAME).eval()
+        named.load_state_dict(model.state_dict())
+        difference = (logits("llama", named) - logits("llama", model)).abs().max().item()
+        self.assertLess(difference, 1e-4)
+
+    def test_names_that_would_have_no_effect_are_refused(self):
+        for name in ("bloom", "mpt", "falcon", "mpnet", "deberta-v2"):
+            with self.subTest(name):
+                model = build(name)
+                with self.assertRaisesRegex(ours.ModelError, "asks transformers' attention inter"):
+                    model.set_attn_implementation("sextant")
+                with self.assertRaisesRegex(ours.ModelError, "asks transformers' attention inter"):
+                    type(model)._from_config(model.config, attn_implementation="sextant")
+
+    def test_weights_are_refused(self):
+        for name in ("llama", "bert", "t5", "deberta-v2"):
+            with self.subTest(name), self.assertRaisesRegex(ours.ModelError, "output_attentions"):
+                model = ours.accelerate(build(name))
+                logits(name, model, output_attentions=True)
+
+    def test_unknown_arguments_are_refused(self):
+        model = ours.accelerate(build("llama"))
+        with self.assertRaisesRegex(ours.ModelError, "indices: expected None"):
+            logits("llama", model, indices=torch.zeros(1))
+
+    def test_dropout(self):
+        model = build("llama")
+        for module in model.modules():
+            if hasattr(module, "attention_dropout"):
+                module.attention_dropout = 0.5
+        ours.accelerate(model)
+        kept = logits("llama", model)
+        model.train()
+        torch.manual_seed(0)
+        one, other = logits("llama", model), logits("llama", model)
+        self.assertGreater((one - other).abs().max().item(), 0.01)
+        torch.manual_seed(0)
+        self.assertTrue(torch.equal(logits("llama", model), one))
+        model.eval()
+        self.assertTrue(torch.equal(logits("llama", model), kept))
+
+    def test_a_bias_by_query_and_key_is_refused(self):
+        if ours_version() < 5:
+            self.skipTest("T5 does not ask the interface")
+        model = build("t5")
+        model.set_attn_implementation("sextant")
+        with self.assertRaisesRegex(ours.ModelError, "position_bias: .*accelerate"):
+            logits("t5", model)
+
+    def test_t5_makes_no_bias_of_queries_and_keys(self):
+        if ours_version() < 5:
+            self.skipTest("T5 does not ask the interface")
+        model = ours.accelerate(build("t5"))
+        sizes = []
+        hooks = [module.register_forward_hook(lambda m, i, o: sizes.append(o[1].numel()))
+                 for module in model.modules() if hasattr(module, "compute_bias")]
+        logits("t5", model)
+        self.assertEqual(len(hooks), 9)
+        self.assertLessEqual(max(sizes), 8 * 4)
+
+    def test_models_that_are_none(self):
+        with self.assertRaisesRegex(ours.ModelError, "model: expected a transformers.PreTrained"):
+            ours.accelerate(torch.nn.Linear(2, 2))
+
+    def test_all_models_are_named(self):
+        self.assertGreaterEqual(len(MODELS), 30)
+
+
+if __name__ == "__main__":
+    unittest.main()
