@@ -342,8 +342,8 @@ def cache_error(documents):
     names = list(dict.fromkeys(row["name"] for row in rows))
     shapes = list(dict.fromkeys(row["shape"] for row in rows))
     errors = {(row["name"], row["shape"]): row["ours"] for row in rows}
-    lines = [[", ".join(shape.split(", ")[:2]), *(f"{100 * errors[name, shape]:.2g} %" for name in names)]
-             for shape in shapes]
+    lines = [[", ".join(shape.split(", ")[:2]),
+              *(f"{100 * errors[name, shape]:.2g} %" for name in names)] for shape in shapes]
     return (table(["error", *names], lines) + "\n" +
             paragraph("Root mean square, as a share of that over a float32 cache; "
                       f"{shapes[0].split(', ', 2)[2]}, RoPE. Outliers: 4 columns, 20 times as "

@@ -7,7 +7,7 @@ from sextant.transformers.errors import ModelError
 from sextant.transformers.interface import NAME
 from sextant.transformers.reach import attention_modules, refuse_unserved
 
-# What undoes the changes of a model, in reverse order.
+# Attributes of a model: the functions that undo its changes, in the order of the changes.
 _UNDO, _UNSTRETCH = "_sextant_undo", "_sextant_unstretch"
 
 

@@ -23,9 +23,9 @@ def stretch(model, method=None, *, layers=None, train_length=None, **options):
     """Computes a causal transformers model with another method than its own rotary positions.
 
     method and options: as in ``sextant.attention``, such as ``"rope", stretch="yarn*4"``,
-    ``"rerope", window=512`` or ``"self-extend"``; options that are not given (base, pairing, rotated
-    columns) are those of the model's configuration. Without a method: what an earlier
-    ``save_pretrained`` wrote to config.json. layers: the kinds of layers
+    ``"rerope", window=512`` or ``"self-extend"``; options that are not given (base, pairing,
+    rotated columns) are those of the model's configuration. Without a method: the one that an
+    earlier ``save_pretrained`` wrote to config.json. layers: the kinds of layers
     (``config.layer_types``) that change, by default those that see all keys; others keep the
     model's own positions. train_length: the length of training, by default the configuration's.
 

@@ -11,8 +11,8 @@ from sextant.transformers.reach import asks_interface
 
 def biased(model):
     """The attention modules that compute a bias by distance."""
-    return [module for module in model.modules()
-            if hasattr(module, "compute_bias") and hasattr(module, "relative_attention_num_buckets")]
+    return [module for module in model.modules() if hasattr(module, "compute_bias")
+            and hasattr(module, "relative_attention_num_buckets")]
 
 
 def swap(model):

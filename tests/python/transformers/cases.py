@@ -100,9 +100,9 @@ def generated(name, **more):
     mask[0, :5] = 0
 
     def run(model):
-        out = model.generate(tokens(2, 20), attention_mask=mask, max_new_tokens=12, min_new_tokens=12,
-                             do_sample=False, output_scores=True, return_dict_in_generate=True,
-                             **more)
+        out = model.generate(tokens(2, 20), attention_mask=mask, max_new_tokens=12,
+                             min_new_tokens=12, do_sample=False, output_scores=True,
+                             return_dict_in_generate=True, **more)
         return torch.stack(out.scores).nan_to_num(neginf=0.0)
     return compared(*both(build(name), run))
 

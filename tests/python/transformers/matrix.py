@@ -88,7 +88,8 @@ def run(names, titles):
 
 def table(names, titles, cells, sentences):
     lines = [f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}; "
-             "differences below 3e-5 of the largest result are equal. -: transformers itself fails.",
+             "differences below 3e-5 of the largest result are equal. -: transformers itself "
+             "fails.",
              "", "| model | " + " | ".join(titles) + " |", "| --- " * (len(titles) + 1) + "|"]
     for name in names:
         lines.append(f"| {name} | " + " | ".join(cells.get((name, t), "") for t in titles) + " |")

@@ -131,7 +131,7 @@ class Stretch(unittest.TestCase):
                 self.assertTrue(torch.equal(logits(name, model), expected))
         with self.assertRaisesRegex(ours.ModelError, "method: expected one of .*, but got 'ropes'"):
             ours.stretch(build("llama"), "ropes")
-        with self.assertRaisesRegex(ours.ModelError, "windw: expected one of the options of rerope"):
+        with self.assertRaisesRegex(ours.ModelError, "windw: expected one of the options of rer"):
             ours.stretch(build("llama"), "rerope", windw=3)
 
 

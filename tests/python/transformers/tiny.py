@@ -89,7 +89,8 @@ def build(name):
     large enough for scores to differ."""
     kind, form, fields = MODELS[name]
     given = {**COMMON, **fields}
-    given = {key: value for key, value in given.items() if value is not None or key != "num_key_value_heads"}
+    if given["num_key_value_heads"] is None:
+        del given["num_key_value_heads"]
     if form == PAIR:
         given = {key: value for key, value in given.items() if key not in COMMON or key in fields}
         given.setdefault("vocab_size", VOCABULARY)
