@@ -24,20 +24,6 @@ import torch
 MB = 2**20
 
 
-def held(line):
-    """The value of a line of /proc/self/status such as "VmHWM:    1234 kB", in bytes."""
-    with open("/proc/self/status", encoding="ascii") as status:
-        for text in status:
-            if text.startswith(line + ":"):
-                return int(text.split()[1]) * 1024
-    raise SystemExit(f"memory: /proc/self/status has no {line}")
-
-
-def forget_peak():
-    with open("/proc/self/clear_refs", "w", encoding="ascii") as refs:
-        refs.write("5")
-
-
 def size(tensors):
     return sum(x.numel() * x.element_size() for x in tensors)
 
@@ -53,13 +39,13 @@ def step(name, options, results):
         q, k, v = (torch.randn(shape, requires_grad=True) for _ in range(3))
         keys = method.keys(k, torch.randn(1, options.length, options.heads * options.head_size))
         d_out = torch.randn(shape)
-        before = held("VmRSS")
-        forget_peak()
+        before = program.held("VmRSS")
+        program.forget_peak()
         start = time.perf_counter()
         out = method(q, keys, v)
         out.backward(d_out)
         seconds = time.perf_counter() - start
-        peak = held("VmHWM") - before
+        peak = program.held("VmHWM") - before
     except RuntimeError as error:
         results.put({"method": name, "error": str(error).splitlines()[0]})
         return

@@ -1,4 +1,4 @@
-"""Command-line values and files of the Python benchmarks."""
+"""Command-line values, files and memory of the Python benchmarks."""
 
 import argparse
 import json
@@ -26,3 +26,18 @@ def write(path, content):
     if path:
         with open(path, "w", encoding="utf-8") as to:
             json.dump(content, to, indent=1)
+
+
+def held(line):
+    """The value of a line of /proc/self/status such as "VmHWM:    1234 kB", in bytes."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        for text in status:
+            if text.startswith(line + ":"):
+                return int(text.split()[1]) * 1024
+    raise SystemExit(f"/proc/self/status has no {line}")
+
+
+def forget_peak():
+    """Lets VmHWM, the peak of the process's memory, start again."""
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as refs:
+        refs.write("5")
