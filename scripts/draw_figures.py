@@ -8,19 +8,18 @@ A block is the lines between `<!-- figures:NAME -->` and `<!-- /figures -->`. Th
 newest file of each machine and benchmark (bench/records.py describes the format). A ratio is ours
 over the peer's; the ends of a range are two rows, "lowest" and "highest".
 """
-import datetime
-import json
 import pathlib
 import re
 import sys
 
 import svg_chart
+from figure_rows import (by_machine, cost, machine, newest, number, paragraph, percent, read,
+                         select, source, span, table, unevenness)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md")
+PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md",
+         "docs/transformers.md")
 BLOCK = re.compile(r"(<!-- figures:([\w-]+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
-MACHINES = {"zen3": "Zen 3", "zen4": "Zen 4", "zen5": "Zen 5", "ice-lake-sp": "Ice Lake",
-            "granite-rapids": "Granite Rapids", "emerald-rapids": "Emerald Rapids"}
 # The cases of bench_attention: label, operand of the score equation.
 KINDS = {"alibi": ("ALiBi", "`b`"), "t5": ("T5", "`b`"), "rope": ("RoPE", "`R`"),
          "rerope": ("ReRoPE", "two `R`"), "leaky-rerope": ("Leaky ReRoPE", "two `R`"),
@@ -29,94 +28,6 @@ KINDS = {"alibi": ("ALiBi", "`b`"), "t5": ("T5", "`b`"), "rope": ("RoPE", "`R`")
          "deberta": ("DeBERTa", "`A`, `B`, clipped"),
          "every-distance": ("a vector a distance", "`A`")}
 MIB = 2**20
-
-
-def read(folder):
-    """The newest documents of each machine and benchmark; "peers-64" and "peers-128" are parts of
-    one benchmark."""
-    newest = {}
-    for path in sorted(folder.glob("*/*.json")):
-        document = json.loads(path.read_text(encoding="utf-8"))
-        key = document["machine"], document["bench"].split("-")[0]
-        group = newest.setdefault(key, [])
-        if group and group[0]["date"] < document["date"]:
-            group.clear()
-        group.append(document)
-    return [document for group in newest.values() for document in group]
-
-
-def select(documents, bench, **wanted):
-    """[(document, row)] of the benchmarks named in `bench`, separated by spaces. wanted: name (the
-    allowed names); shape, unit, peer_version (substrings of the row's values)."""
-    names = wanted.pop("name", None)
-    return [(document, row) for document in documents for row in document["rows"]
-            if document["bench"].split("-")[0] in bench.split()
-            and (names is None or row["name"] in names)
-            and all(text in (row[key] or "") for key, text in wanted.items())]
-
-
-def number(row, letter):
-    """The value of N or D in a row's shape; None if it has none, or several ("64 and 128")."""
-    found = re.search(rf"\b{letter} (\d+)(?: and)?", row["shape"])
-    return int(found[1]) if found and not found[0].endswith("and") else None
-
-
-def newest(found):
-    """The newest document of `found`, and its rows."""
-    document = max((document for document, _ in found), key=lambda d: d["date"])
-    return document, [row for each, row in found if each is document]
-
-
-def span(values, shown="{:.3g}"):
-    low, high = shown.format(min(values)), shown.format(max(values))
-    return low if low == high else f"{low} to {high}"
-
-
-def percent(ratios):
-    return span([100 * ratio for ratio in ratios], "{:.0f}") + " %"
-
-
-def cost(ratios):
-    return percent([ratio - 1 for ratio in ratios])
-
-
-def machine(document):
-    name = document["machine"].rsplit("-", 1)[0]
-    return MACHINES.get(name, name)
-
-
-def source(document):
-    """The source line of a caption: machine, threads, date, statistic and file."""
-    threads = f"{document['threads']} thread{'s' if document['threads'] > 1 else ''}"
-    day = datetime.date.fromisoformat(document["date"])
-    kind = {"least": "least times", "median": "medians"}[document.get("statistic", "least")]
-    busy = " on a busy machine" if "busy machine" in document.get("origin", "") else ""
-    return (f"{machine(document)}, {threads}, {day.day} {day:%B %Y}, {kind} of the rounds{busy} "
-            f"(`{document['machine']}/{document['date']}-{document['bench']}.json`).")
-
-
-def by_machine(found, shown):
-    """"1.5 on Ice Lake, 2.4 to 2.7 on Zen 5", in increasing order of the smallest ratio."""
-    groups = {}
-    for document, row in found:
-        groups.setdefault(machine(document), []).append(row["ratio"])
-    return ", ".join(f"{shown(ratios)} on {name}"
-                     for name, ratios in sorted(groups.items(), key=lambda item: min(item[1])))
-
-
-def paragraph(*sentences):
-    """Sentences wrapped at 100 columns, as Markdown."""
-    lines = [""]
-    for word in re.split(r" (?!%)", " ".join(sentences)):
-        if len(lines[-1]) + len(word) >= 100:
-            lines.append("  " if lines[0].startswith("* ") else "")
-        lines[-1] += word if not lines[-1].strip() else " " + word
-    return "\n".join(lines) + "\n"
-
-
-def table(head, rows):
-    return "\n".join("| " + " | ".join(cells) + " |"
-                     for cells in (head, ["---"] * len(head), *rows)) + "\n"
 
 
 # ---- the blocks; each function returns its Markdown and {file: SVG} ----
@@ -241,12 +152,6 @@ def decoding(documents):
                       source(document)), {"decoding.svg": chart})
 
 
-def unevenness(rows):
-    """A sentence on how far the rounds of a line differ."""
-    most = max(row["spread"] for row in rows)
-    return f"The slowest round of a line took up to {most:.1f} times as long as its fastest."
-
-
 def engines(documents):
     """Decoding beside other engines: tokens per second by type and length of the cache, and a chart
     of the shares of the speed of reading."""
@@ -351,9 +256,33 @@ def cache_error(documents):
                       source(document))), {}
 
 
+def models(documents):
+    """Whole models: the factors of time and memory of transformers' own attention."""
+    found = newest(select(documents, "models"))
+    document, rows = found
+    values = {(row["name"], row["shape"], row["unit"], row["peer_version"].split(",")[0]): row
+              for row in rows}
+    lines = []
+    for name, shape in dict.fromkeys((row["name"], row["shape"]) for row in rows):
+        batch, length, dtype = shape.removeprefix("B ").replace("N ", "").split(", ")
+        cells = [f"{values[name, shape, 's', 'eager']['ours']:.2f} s"]
+        for unit in ("s", "B"):
+            for peer in ("eager", "sdpa"):
+                row = values.get((name, shape, unit, peer))
+                cells.append(f"{1 / row['ratio']:.2f}" if row and row["ratio"] else "")
+        lines.append([name, f"{batch} x {length}", dtype, *cells])
+    head = ["model", "tokens", "type", "Sextant", "eager, time", "sdpa, time", "eager, memory",
+            "sdpa, memory"]
+    version = rows[0]["peer_version"].split(", ")[1]
+    return (table(head, lines) + "\n" +
+            paragraph(f"A call without gradients of a model with random weights, and the times and "
+                      f"the peak memory of {version}'s own attention as multiples of Sextant's. "
+                      "DeBERTa has no sdpa. " + unevenness(rows), source(document))), {}
+
+
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
           "engines": engines, "memory": memory, "kernels": kernels, "dropout": dropout,
-          "cache-error": cache_error}
+          "cache-error": cache_error, "models": models}
 
 
 def filled(page, documents, figures):

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -127,6 +128,28 @@ TEST(Int8Cache, AttendsInUnitsOfAModelAsItsNumbersInFloat32) {
           EXPECT_EQ(got.data, expected.data) << backend->name << ", " << heads << ", " << queries;
         }
       }
+}
+
+// A sequence beside others has the bits that it has alone; decoding_test.cc has threads.
+TEST(Int8Cache, BitsDoNotDependOnTheBatch) {
+  KvCache cache(int8_shape());
+  const Rotation rotation = rope();
+  const std::vector<int64_t> lengths = {75, 16, 300};
+  std::vector<CachedBatch::Entry> entries;
+  for (const int64_t length : lengths)
+    entries.push_back({filled(cache, Rows(length, static_cast<uint64_t>(length))), &rotation});
+  const auto batch = static_cast<int64_t>(entries.size());
+  const Tensor<float> q = random(batch, 2 * kHeads, 3, kColumns, 11);
+  const Tensor<float> together = attend_cached(cache, entries, q);
+  const int64_t size = std::ssize(together.data) / batch;
+  for (int64_t b = 0; b < batch; ++b) {
+    View<const float> own = q.view();
+    own.data = own.at(b, 0, 0);
+    own.batch = 1;
+    const Tensor<float> alone =
+        attend_cached(cache, {entries[static_cast<size_t>(b)]}, copied(own));
+    EXPECT_TRUE(std::equal(alone.data.begin(), alone.data.end(), together.data.begin() + b * size));
+  }
 }
 
 // Rows in one call, one at a time, and in pieces fill the same pages.
