@@ -36,7 +36,7 @@ class Cache:
         scale for each column of keys (before their rotation) and for each row of values: half the
         memory of bfloat16. Infinities, NaN and ``rotated_keys`` are a RuntimeError. Rows that are
         written again (``drop``, and what follows a ``truncate`` or ``fork`` within a page) are
-        rounded once more.
+        rounded once more, also by a call that fails after a page became full.
 
         rotated_keys: keys are rotated once, when they are stored, by the method of the first call,
         and each later call rotates its queries alone. The method must rotate all keys by the same
@@ -151,7 +151,9 @@ class Cache:
         held = self._held
         if held is None:
             shape, dtype = torch.ops.sextant.saved_cache_shape(str(path))
-            held = self._new(*shape, dtype)
+            if dtype == "int8":  # whose pages are in the file
+                self.page_rows = shape[3]
+            held = self._new(*shape[:3], dtype)
         self.sequences.append(held.load(str(path)))
         self._held = held
         return self.sequences[-1]

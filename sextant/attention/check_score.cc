@@ -182,7 +182,7 @@ void check_operands(const Operands<T>& o, const PreparedPlan& prepared) {
   check_qkv(o, plan);
   check_planned(shape_of(o, plan), shape);
   check_int8_pages(o, plan);
-  const PageRange pages = {-o.k_int8.numbers.batch, o.k.batch - 1};
+  const PageRange pages = {o.k_int8 ? -o.k_int8.numbers.batch : 0, o.k.batch - 1};
   if (prepared.page_range().first < pages.first || prepared.page_range().last > pages.last)
     check_pages_in(plan, shape, pages);
   if (o.q_imag) check_shape("q_imag", o.q_imag, o.q.batch, o.q.heads, o.q.rows, o.q.columns);

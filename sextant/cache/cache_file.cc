@@ -9,6 +9,7 @@
 
 #include "sextant/base/packed.h"
 #include "sextant/cache/cache_checks.h"
+#include "sextant/cache/stored_rows.h"
 #include "sextant/files/checked_bytes.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
@@ -137,16 +138,18 @@ std::vector<std::byte> take_numbers(ByteReader& in, const char* field, uint64_t 
   return numbers;
 }
 
-Int8Bytes take_int8(ByteReader& in, const char* field, uint64_t numbers, uint64_t scales) {
+Int8Bytes take_int8(ByteReader& in, const Header& h, const char* field, uint64_t numbers,
+                    uint64_t scales) {
   const uint64_t at = in.at();
   Int8Bytes page;
   page.scale = take_numbers(in, field, scales * kScaleBytes);
   for (uint64_t n = 0; n < scales; ++n) {
     float scale = 0;
     std::memcpy(&scale, page.scale.data() + n * kScaleBytes, kScaleBytes);
-    if (!std::isfinite(scale) || scale < 0)
+    if (!std::isfinite(scale * 127) || scale < 0 || stored_rows::overflows(scale * 127, h.dtype))
       in.wrong(field, at + n * kScaleBytes,
-               "a finite scale of at least 0, but got " + std::to_string(scale));
+               "a scale of at least 0 whose products with integers the format holds, but got " +
+                   std::to_string(scale));
   }
   page.numbers = take_numbers(in, field, numbers);
   return page;
@@ -245,17 +248,19 @@ int64_t add_cache_file(std::string_view file, KvCache& cache) {
   if (last.number<uint32_t>("checksum") != crc32(0, checked))
     in.wrong("checksum", kHeaderBytes + *body, "that of the bytes from 72 on");
   KvCacheShape shape = cache_file_shape(file);
-  if (!h.int8) shape.page_rows = cache.shape().page_rows;
+  if (h.int8 && cache.shape().int8 && shape.page_rows != cache.shape().page_rows)
+    in.wrong("page rows", kHeaderBytes,
+             std::to_string(cache.shape().page_rows) +
+                 ", as the cache that it is added to, but got " + std::to_string(shape.page_rows));
+  shape.page_rows = cache.shape().page_rows;
   if (shape != cache.shape())
-    in.wrong("key heads", 16,
-             "the heads, columns and format (of int8 also the page rows) of the cache that it is "
-             "added to");
+    in.wrong("key heads", 16, "the heads, columns and format of the cache that it is added to");
   const std::optional<Rotation> rotated_by = take_rotation(in, h);
   std::vector<std::pair<Int8Bytes, Int8Bytes>> pages;
   const uint64_t in_page = h.heads * h.page_rows;
   for (uint64_t n = 0; n < h.int8_pages(); ++n) {
-    Int8Bytes k = take_int8(in, "keys", in_page * h.key_columns, h.heads * h.key_columns);
-    Int8Bytes v = take_int8(in, "values", in_page * h.value_columns, in_page);
+    Int8Bytes k = take_int8(in, h, "keys", in_page * h.key_columns, h.heads * h.key_columns);
+    Int8Bytes v = take_int8(in, h, "values", in_page * h.value_columns, in_page);
     pages.emplace_back(std::move(k), std::move(v));
   }
   const uint64_t numbers = h.heads * h.other_rows() * h.number_bytes();

@@ -15,6 +15,7 @@
 //       keys [heads, other rows, columns], values: elements of the format
 //       CRC-32 of all bytes from 72 on
 //
+// Rows of integers that are no full page, after truncate(), are written rounded to the format.
 // All integers are little-endian. The file does not record pages, except those of int8: it fits any
 // cache with the same heads, columns and format, and, if they are int8, the same page rows. The
 // reader trusts nothing: sizes are compared with the bytes available before anything is allocated,

@@ -100,8 +100,9 @@ void CachedBatch::add_frame(const KvCache& cache, int64_t b, RowsOf rows_of) {
   const std::span<const int64_t> pages = cache.pages(sequence);
   table_.insert(table_.end(), pages.begin(),
                 pages.begin() + std::min(std::ssize(pages), pages_per_sequence_));
-  // Shorter sequences are padded with page 0; their frames end before it.
-  table_.resize(static_cast<size_t>((b + 1) * pages_per_sequence_), 0);
+  // Shorter sequences are padded with a page that exists; their frames end before it.
+  table_.resize(static_cast<size_t>((b + 1) * pages_per_sequence_),
+                k_.batch > 0 || !k_int8_ ? 0 : -1);
 }
 
 size_t CachedBatch::group_of(const KvCache& cache, const Entry& entry) {

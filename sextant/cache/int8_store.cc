@@ -21,11 +21,17 @@ float rounded(float x) {
   return (x + kShift) - kShift;
 }
 
-// The factor by which numbers up to `most` in magnitude become integers. The least ones, whose
-// factor would overflow, become 0.
-float factor_of(float most) {
+struct Step {
+  float factor, scale;
+};
+
+// The scale of numbers up to `most` in magnitude, and its inverse. The least numbers, whose factor
+// would overflow, become 0; the largest integer never becomes infinite.
+Step step_of(float most) {
   const float factor = kMost / most;
-  return std::isfinite(factor) ? factor : 0;
+  if (!std::isfinite(factor)) return {0, 0};
+  const float scale = most / kMost;
+  return {factor, std::isfinite(scale * kMost) ? scale : std::nextafter(scale, 0.0F)};
 }
 
 int8_t integer(float x, float factor) {
@@ -44,32 +50,38 @@ void Int8Store::resize(int64_t pages) {
   // At least one byte: a view of no columns has an address, too.
   numbers_.resize(std::max<size_t>(product(pages, heads_ * rows_ * columns_), 1));
   scale_.resize(product(pages, heads_ * scales_of_head()));
-  count_ = pages;
+  most_.resize(static_cast<size_t>(scales_ == Scales::kByColumn ? columns_ : 1));
+  factor_.resize(most_.size());
 }
 
 void Int8Store::quantize(const AnyView<const float>& x, int64_t from, int64_t to) {
+  // Rows with one scale each are rounded one by one, those of columns together.
+  const bool by_column = scales_ == Scales::kByColumn;
+  const int64_t together = by_column ? rows_ : 1;
   HostAnyView(x).visit([&](const auto& view) {
     for (int64_t h = 0; h < heads_; ++h) {
-      const auto at = [&](int64_t row) { return view.at(from, h, row); };
-      std::ranges::fill(most_, 0.0F);
-      const auto of = [&](int64_t row, int64_t column) {
-        return static_cast<size_t>(scales_ == Scales::kByColumn ? column : row);
-      };
-      for (int64_t i = 0; i < rows_; ++i) {
-        const auto* const row = at(i);
-        for (int64_t c = 0; c < columns_; ++c)
-          most_[of(i, c)] = std::max(most_[of(i, c)], std::abs(to_float(row[c])));
-      }
-      float* const scale = scale_.data() + (to * heads_ + h) * scales_of_head();
-      for (size_t n = 0; n < most_.size(); ++n) {
-        factor_[n] = factor_of(most_[n]);
-        scale[n] = factor_[n] == 0 ? 0 : most_[n] / kMost;
-      }
-      int8_t* number = numbers_.data() + (to * heads_ + h) * rows_ * columns_;
-      for (int64_t i = 0; i < rows_; ++i, number += columns_) {
-        const auto* const row = at(i);
-        for (int64_t c = 0; c < columns_; ++c)
-          number[c] = integer(to_float(row[c]), factor_[of(i, c)]);
+      const int64_t head = to * heads_ + h;
+      for (int64_t first = 0; first < rows_; first += together) {
+        std::ranges::fill(most_, 0.0F);
+        for (int64_t i = first; i < first + together; ++i) {
+          const auto* const row = view.at(from, h, i);
+          for (int64_t c = 0; c < columns_; ++c) {
+            float& most = most_[static_cast<size_t>(by_column ? c : 0)];
+            most = std::max(most, std::abs(to_float(row[c])));
+          }
+        }
+        float* const scale = scale_.data() + head * scales_of_head() + (by_column ? 0 : first);
+        for (size_t n = 0; n < most_.size(); ++n) {
+          const Step step = step_of(most_[n]);
+          factor_[n] = step.factor;
+          scale[n] = step.scale;
+        }
+        int8_t* number = numbers_.data() + (head * rows_ + first) * columns_;
+        for (int64_t i = first; i < first + together; ++i, number += columns_) {
+          const auto* const row = view.at(from, h, i);
+          for (int64_t c = 0; c < columns_; ++c)
+            number[c] = integer(to_float(row[c]), factor_[static_cast<size_t>(by_column ? c : 0)]);
+        }
       }
     }
   });
@@ -80,6 +92,9 @@ void Int8Store::copy_page(const Int8Pages<float>& from, int64_t to) {
     if (got != expected) cache_checks::bad(field, std::to_string(expected), got);
   };
   const bool by_column = scales_ == Scales::kByColumn;
+  if (from.numbers.batch < 1 || from.scale.batch < 1 || (rows_ * columns_ > 0 && !from.numbers) ||
+      !from.scale)
+    cache_checks::bad("int8: pages", "one", std::min(from.numbers.batch, from.scale.batch));
   expect("int8.heads", from.numbers.heads, heads_);
   expect("int8.rows", from.numbers.rows, rows_);
   expect("int8.columns", from.numbers.columns, columns_);
@@ -113,11 +128,11 @@ void Int8Store::copy_row(int64_t page, int64_t row, const AnyView<float>& to,
   });
 }
 
-Int8Pages<float> Int8Store::pages() const {
-  if (count_ == 0) return {};
+Int8Pages<float> Int8Store::pages(int64_t count) const {
+  if (count == 0) return {};
   const bool by_column = scales_ == Scales::kByColumn;
-  return {.numbers = packed(numbers_.data(), count_, heads_, rows_, columns_),
-          .scale = packed(scale_.data(), count_, heads_, by_column ? 1 : rows_,
+  return {.numbers = packed(numbers_.data(), count, heads_, rows_, columns_),
+          .scale = packed(scale_.data(), count, heads_, by_column ? 1 : rows_,
                           by_column ? columns_ : 1)};
 }
 

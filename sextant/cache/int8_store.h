@@ -27,12 +27,7 @@ class Int8Store {
 
   Int8Store() = default;
   Int8Store(Scales scales, int64_t heads, int64_t rows, int64_t columns)
-      : scales_(scales),
-        heads_(heads),
-        rows_(rows),
-        columns_(columns),
-        most_(static_cast<size_t>(scales_of_head())),
-        factor_(most_.size()) {}
+      : scales_(scales), heads_(heads), rows_(rows), columns_(columns) {}
 
   // Takes memory for `pages` pages in all.
   void resize(int64_t pages);
@@ -43,16 +38,16 @@ class Int8Store {
   // Copies a row of all heads, rounded to the type of `to`.
   void copy_row(int64_t page, int64_t row, const AnyView<float>& to, StoredRow target) const;
 
-  Int8Pages<float> pages() const;  // no view if there is none
+  Int8Pages<float> pages(int64_t count) const;  // the first `count`; no view of none
 
  private:
   int64_t scales_of_head() const { return scales_ == Scales::kByColumn ? columns_ : rows_; }
 
   Scales scales_ = Scales::kByRow;
-  int64_t heads_ = 0, rows_ = 0, columns_ = 0, count_ = 0;
+  int64_t heads_ = 0, rows_ = 0, columns_ = 0;
   std::vector<int8_t, LinesAllocator<int8_t>> numbers_;
   std::vector<float> scale_;
-  std::vector<float> most_, factor_;  // of the page that is being rounded
+  std::vector<float> most_, factor_;  // of the columns or the row that are being rounded
 };
 
 }  // namespace sextant

@@ -80,7 +80,8 @@ KvCache::KvCache(const KvCacheShape& shape)
     : shape_(checked(shape)), memory_(std::make_unique<Memory>(shape)) {}
 KvCache::KvCache(const KvCache& other)
     : shape_(other.shape_),
-      memory_(std::make_unique<Memory>(*other.memory_)),
+      memory_(other.memory_ ? std::make_unique<Memory>(*other.memory_)
+                            : std::make_unique<Memory>(other.shape_)),
       sequences_(other.sequences_),
       next_sequence_(other.next_sequence_) {}
 KvCache::KvCache(KvCache&& other) noexcept = default;
@@ -208,7 +209,9 @@ void KvCache::add_rows(Sequence& t, const AnyView<const float>& k, const AnyView
                        int64_t b) {
   const int64_t first = t.rows, last = first + k.rows;
   if (first == last) return;
-  t.pages.reserve(static_cast<size_t>((last + shape_.page_rows - 1) / shape_.page_rows));
+  if (const auto pages = static_cast<size_t>((last + shape_.page_rows - 1) / shape_.page_rows);
+      pages > t.pages.capacity())
+    t.pages.reserve(std::max(pages, 2 * t.pages.capacity()));
   need_free_pages(missing_pages(t, last));
   if (first % shape_.page_rows != 0) own_page(t, first / shape_.page_rows);
   for (int64_t row = first; row < last; ++row) {
@@ -226,7 +229,7 @@ void KvCache::append_int8(int64_t sequence, const Int8Pages<float>& k, const Int
   if (!shape_.int8) fail("kv cache: append_int8: expected a cache of int8");
   if (t.rows % shape_.page_rows != 0)
     bad("append_int8: rows", "a multiple of " + std::to_string(shape_.page_rows), t.rows);
-  t.pages.reserve(t.pages.size() + 1);
+  if (t.pages.size() == t.pages.capacity()) t.pages.reserve(2 * t.pages.size() + 1);
   need_free_pages({.int8 = 1});
   const int64_t page = memory_->int8_pool.take();
   try {
@@ -254,7 +257,8 @@ void KvCache::drop(int64_t sequence, int64_t first, int64_t count) {
   Sequence& t = at(sequence);
   expect_between("first", first, 0, t.rows);
   expect_between("count", count, 0, t.rows - first);
-  if (shape_.int8 && count > 0) return drop_int8(sequence, first, count);
+  if (count == 0) return;
+  if (shape_.int8) return drop_int8(sequence, first, count);
   const int64_t last = t.rows - count;
   const Rotation* const held = t.rotated_by ? &*t.rotated_by : nullptr;
   const Rerotation move = {held, t.first_position + first + count, held, t.first_position + first,
@@ -271,9 +275,18 @@ void KvCache::drop(int64_t sequence, int64_t first, int64_t count) {
   if (held) write_rotated(t, first, move, reader(t, first));
 }
 
-// Appends the later rows again. Until they are, the sequence's pages are also those of another.
+// Removes whole pages, or appends the later rows again. Until they are, the sequence's pages are
+// also those of another.
 void KvCache::drop_int8(int64_t sequence, int64_t first, int64_t count) {
   const int64_t rows = at(sequence).rows, some = shape_.page_rows;
+  if (first % some == 0 && count % some == 0) {
+    Sequence& t = at(sequence);
+    const auto begin = t.pages.begin() + first / some, end = begin + count / some;
+    std::for_each(begin, end, [&](int64_t page) { release(page); });
+    t.pages.erase(begin, end);
+    t.rows -= count;
+    return;
+  }
   std::vector<float> k(static_cast<size_t>(shape_.key_heads * some * shape_.key_columns));
   std::vector<float> v(static_cast<size_t>(shape_.key_heads * some * shape_.value_columns));
   need_free_pages({.numbers = 2, .int8 = (rows - count) / some - first / some + 1});

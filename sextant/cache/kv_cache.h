@@ -26,8 +26,9 @@
 // With `int8`, pages become 8-bit integers as soon as they are full: about a quarter of float32's
 // memory. Keys have a scale for each page, head and column, values for each row and head. The last
 // page of a sequence has the type until it is full. Rows of integers that are moved or written
-// again (drop(), append() after truncate() or fork()) are rounded once more. Infinite numbers, NaN
-// and rotated keys are an Error in such a cache.
+// again (drop(), append() after truncate() or fork()) are rounded once more; those of a page in
+// which drop() begins, at each drop. Whole pages are dropped exactly. Infinite numbers, NaN and
+// rotated keys are an Error in such a cache.
 //
 // Not thread-safe. Views and tables are valid until the next non-const call. Errors name the field.
 #pragma once
@@ -96,7 +97,10 @@ class SEXTANT_API KvCache {
   // unrotated.
   void append(int64_t sequence, const AnyView<const float>& k, const AnyView<const float>& v,
               int64_t b = 0);
-  // The same for keys in the form in which they are stored, as read() returns them.
+  // Throws the Error that append() would throw for these rows as they are given.
+  void check_appended(const AnyView<const float>& k, const AnyView<const float>& v,
+                      int64_t b = 0) const;
+  // As append(), for keys in the form in which they are stored, as read() returns them.
   void append_held(int64_t sequence, const AnyView<const float>& k, const AnyView<const float>& v,
                    int64_t b = 0);
   // Appends a page of integers, [1, key heads, page_rows, columns] with scales as the cache has
@@ -155,8 +159,6 @@ class SEXTANT_API KvCache {
   AnyView<float> keys();
   AnyView<float> values();
   AnyView<float> pages_of(std::byte* data, int64_t columns) const;
-  void check_appended(const AnyView<const float>& k, const AnyView<const float>& v,
-                      int64_t b) const;
   void add_rows(Sequence& sequence, const AnyView<const float>& k, const AnyView<const float>& v,
                 int64_t b);
   auto reader(const Sequence& sequence, int64_t first) const;

@@ -23,20 +23,27 @@ KvCache::PageCounts KvCache::missing_pages(const Sequence& t, int64_t rows) cons
     const int64_t pages = (rows + shape_.page_rows - 1) / shape_.page_rows;
     return {.numbers = std::max<int64_t>(pages - own + (has_open && !has_own ? 1 : 0), 0)};
   }
-  // One page is open at a time. A page of integers that is not full is opened, and becomes another.
-  const int64_t closed = own - (has_open || t.rows % shape_.page_rows != 0 ? 1 : 0);
+  // One page is open at a time. A page of integers that is not full is opened and becomes another:
+  // the same, unless it is shared.
+  const bool cut = !has_open && t.rows % shape_.page_rows != 0;
+  const int64_t closed = own - (has_open || cut ? 1 : 0);
+  const int64_t freed = cut && !memory_->int8_pool.is_shared(-1 - last) ? 1 : 0;
   return {.numbers = has_own ? 0 : 1,
-          .int8 = std::max<int64_t>(rows / shape_.page_rows - closed, 0)};
+          .int8 = std::max<int64_t>(rows / shape_.page_rows - closed - freed, 0)};
 }
 
 void KvCache::reserve(int64_t sequence, int64_t rows) {
   Sequence& t = at(sequence);
   expect_between("rows", rows, 0, kFarthestPosition);
   PageCounts needed = missing_pages(t, rows);
+  // A sequence that is cut within a shared page of integers needs another page for it.
+  const auto spare = [&](int64_t reserved) { return shape_.int8 && reserved > 0 ? 1 : 0; };
+  needed.int8 += spare(rows);
   for (const auto& [id, one] : sequences_) {
     if (id == sequence) continue;
     const PageCounts others = missing_pages(one, one.reserved_rows);
-    needed = {needed.numbers + others.numbers, needed.int8 + others.int8};
+    needed = {needed.numbers + others.numbers,
+              needed.int8 + others.int8 + spare(one.reserved_rows)};
   }
   need_free_pages(needed);
   t.pages.reserve(static_cast<size_t>((rows + shape_.page_rows - 1) / shape_.page_rows) + 1);
@@ -129,7 +136,11 @@ AnyView<float> KvCache::keys() { return pages_of(memory_->keys.data(), shape_.ke
 AnyView<float> KvCache::values() { return pages_of(memory_->values.data(), shape_.value_columns); }
 AnyView<const float> KvCache::key_pages() const { return const_cast<KvCache*>(this)->keys(); }
 AnyView<const float> KvCache::value_pages() const { return const_cast<KvCache*>(this)->values(); }
-Int8Pages<float> KvCache::int8_key_pages() const { return memory_->int8_keys.pages(); }
-Int8Pages<float> KvCache::int8_value_pages() const { return memory_->int8_values.pages(); }
+Int8Pages<float> KvCache::int8_key_pages() const {
+  return memory_->int8_keys.pages(memory_->int8_pool.size());
+}
+Int8Pages<float> KvCache::int8_value_pages() const {
+  return memory_->int8_values.pages(memory_->int8_pool.size());
+}
 
 }  // namespace sextant

@@ -17,9 +17,10 @@ class PagePool {
   // Adds free pages; the lowest is taken first.
   void add(int64_t count) {
     const int64_t pages = size() + count;
+    const int64_t before = size();
     free_.reserve(static_cast<size_t>(pages));  // for release()
-    for (int64_t page = pages; page-- > size();) free_.push_back(page);
     users_.resize(static_cast<size_t>(pages), 0);
+    for (int64_t page = pages; page-- > before;) free_.push_back(page);
   }
   // Takes a free page, which there must be, for one sequence.
   int64_t take() {

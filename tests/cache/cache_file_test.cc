@@ -152,7 +152,7 @@ TEST(SavedCache, NamesTheFieldAndItsByte) {
   refused(a_file() + "x", "body at byte 72: expected");
   KvCache other({.key_heads = 1, .key_columns = 8, .value_columns = 3});
   EXPECT_THAT([&] { add_cache_file(a_file(), other); },
-              ThrowsMessage<Error>(HasSubstr("the heads, columns and format")));
+              ThrowsMessage<Error>(HasSubstr("the heads, columns and format of the cache")));
 }
 
 TEST(SavedCache, AFileIsThereWholeOrAsItWas) {

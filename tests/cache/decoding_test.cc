@@ -229,6 +229,22 @@ TEST(Reserve, AppendingAllocatesNothingAfterAFork) {
     }
 }
 
+// As speculative decoding does: rows are taken back and written again.
+TEST(Reserve, AppendingAllocatesNothingAfterTruncation) {
+  for (const bool int8 : {false, true})
+    for (const bool shared : {false, true}) {
+      KvCache cache(shape_of(DType::kFloat32, int8));
+      const int64_t sequence = filled(cache, Rows(32, 1));
+      cache.reserve(sequence, 64);
+      if (shared) cache.fork(sequence, 32);
+      const Rows one(1, 2);
+      const int64_t before = allocations();
+      cache.truncate(sequence, 24);
+      while (cache.rows(sequence) < 64) cache.append(sequence, one.k.view(), one.v.view());
+      EXPECT_EQ(allocations() - before, 0);
+    }
+}
+
 TEST(Reserve, ARefusedCallChangesNothing) {
   KvCache cache(kShape);
   const int64_t a = filled(cache, Rows(20, 1)), b = filled(cache, Rows(20, 1));

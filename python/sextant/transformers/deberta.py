@@ -4,6 +4,7 @@ The swap replaces the forward of each DisentangledSelfAttention, and lets the en
 relative positions nor a mask of queries x keys. Weights keep their names.
 """
 
+import functools
 import math
 
 from sextant._attention import attention
@@ -18,21 +19,21 @@ def layers(model):
 
 
 def swap(model):
-    """Swaps all layers and encoders. Returns functions that undo it."""
-    undo = []
+    """Swaps all layers and encoders."""
     for module in model.modules():
         if type(module).__name__ == "DebertaV2Encoder":
-            undo += [_replace(module, "get_rel_pos", _given_positions),
-                     _replace(module, "get_attention_mask", _mask_of_keys)]
+            module.get_rel_pos, module.get_attention_mask = _given_positions, _mask_of_keys
     for module in layers(model):
-        undo.append(_replace(module, "forward",
-                             lambda *given, _own=module, **named: _attend(_own, *given, **named)))
-    return undo
+        module.forward = functools.partial(_attend, module)
 
 
-def _replace(module, name, function):
-    setattr(module, name, function)
-    return lambda: delattr(module, name)
+def unswap(model):
+    for module in model.modules():
+        for name, own in (("get_rel_pos", _given_positions), ("get_attention_mask", _mask_of_keys),
+                          ("forward", _attend)):
+            found = module.__dict__.get(name)
+            if getattr(found, "func", found) is own:
+                delattr(module, name)
 
 
 def _given_positions(hidden_states, query_states=None, relative_pos=None):

@@ -42,6 +42,7 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
     named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout,
              "sink": s_aux if sinks is None else sinks}
     name, options, train_length, parameters = method_of(module, position_bias)
+    resets = name != "none" and _RESETS.get(id(getattr(module, "config", None)), False)
     method = Method(name, options, train_length, parameters)
     if attention_mask is None:
         place = _without_mask(module, query, key, is_causal, sliding_window)
@@ -50,15 +51,15 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
                      "packed_keys": cu_seq_lens_k}
         out = method(query, key, value, **named, **place)
     elif masks.is_ranges(attention_mask):
-        out = _by_ranges(query, key, value, attention_mask, method, named)
-    elif name == "none":
+        out = _by_ranges(query, key, value, attention_mask, method, named, resets)
+    elif name in ("none", "t5") or attention_mask.size(2) == 1:
         place = {"causal": False, "first_query": key.size(2) - query.size(2),
                  "mask": attention_mask}
         out = method(query, key, value, **named, **place)
     else:
-        raise ModelError("attention_mask: expected one by key, or none, where a model has other "
-                         f"positions than its own, but got {list(attention_mask.shape)}")
-    return out.transpose(1, 2), None
+        raise ModelError("attention_mask: expected one that shows consecutive keys to each query, "
+                         f"as the model is stretched, but got {list(attention_mask.shape)}")
+    return out.transpose(1, 2).contiguous(), None
 
 
 @dataclass
@@ -78,11 +79,24 @@ class Method:
                          value, **named)
 
 
-def _by_ranges(query, key, value, ranges, method, named):
+def note_resets(config, resets):
+    """Notes whether positions begin again within a row in this forward pass of a stretched model:
+    its mask must then separate packed sequences."""
+    _RESETS[id(config)] = resets
+
+
+_RESETS = {}  # by id of the configuration
+
+
+def _by_ranges(query, key, value, ranges, method, named, resets):
     view = masks.view_of(ranges, key.size(2))
+    if resets and "packed_queries" not in view.arguments:
+        raise ModelError("position_ids: expected consecutive ones where the model does not separate "
+                         "packed sequences (transformers does without cache and attention_mask), "
+                         "but they begin again")
     if method.name != "none" and len(set(view.origins)) > 1:
         # Entries of the batch have other positions in the same rows.
-        views = [masks.view_of(ranges[b:b + 1], key.size(2)) for b in range(query.size(0))]
+        views = [masks.view_of(masks.entry(ranges, b), key.size(2)) for b in range(query.size(0))]
         return torch.cat([_in_view(*(x[b:b + 1] for x in (query, key, value)), one, method, named)
                           for b, one in enumerate(views)])
     return _in_view(query, key, value, view, method, named)

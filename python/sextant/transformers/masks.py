@@ -19,9 +19,24 @@ QUERIES_AT_ONCE = 256
 # The columns of ranges, int64 [1 or batch, 1, queries, 4]: the keys [first, last) that a query
 # sees, the key row at the query's own position, and the position of key row 0, which padding before
 # a sequence and dropped rows of a cache move.
-COLUMNS = 4
 # transformers before 5 tells the queries by cache_position.
 BY_CACHE_POSITION = "cache_position" in inspect.signature(masking_utils.sdpa_mask).parameters
+
+
+class Ranges(torch.Tensor):
+    """int64 ranges where transformers expects a mask. A layer may hand them on; anything that would
+    compute with them as with a mask is a ModelError."""
+
+    PASSED_ON = frozenset(("__get__", "__set__", "clone", "contiguous", "detach", "dim", "expand",
+                           "is_floating_point", "is_complex", "numel", "requires_grad_", "size",
+                           "stride", "to", "__repr__"))
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func.__name__ not in cls.PASSED_ON:
+            raise ModelError("attention_mask: expected a layer that hands its mask on to the "
+                             f"attention interface, but it computes with it ({func.__name__})")
+        return super().__torch_function__(func, types, args, kwargs or {})
 
 
 @dataclass
@@ -65,8 +80,9 @@ def visibility(batch_size, q_length=None, kv_length=0, q_offset=0, kv_offset=0, 
     if len(set(origins)) > 1:
         found = found.expand(batch_size, -1, -1, -1)
     origin = torch.tensor(origins, device=found.device)[: found.size(0)]
-    return torch.cat([found, *(x.expand(found.size(0), 1, q_length, 1) for x in
-                               (own.view(1, 1, -1, 1), origin.view(-1, 1, 1, 1)))], 3)
+    found = torch.cat([found, *(x.expand(found.size(0), 1, q_length, 1) for x in
+                                (own.view(1, 1, -1, 1), origin.view(-1, 1, 1, 1)))], 3)
+    return found.as_subclass(Ranges)
 
 
 def _origins(attention_mask, kv_offset):
@@ -92,7 +108,7 @@ def _ranges(mask):
 
 
 def is_ranges(mask):
-    return mask.dtype == torch.int64 and mask.dim() == 4 and mask.size(3) == COLUMNS
+    return isinstance(mask, Ranges)
 
 
 def view_of(ranges, keys):
@@ -101,10 +117,18 @@ def view_of(ranges, keys):
     kept = getattr(ranges, "_sextant_view", None)
     if kept is not None and kept[0] == keys:
         return kept[1]
-    view = _view(ranges[:, 0, :, :3].cpu(), keys)
-    view.origins = ranges[:, 0, 0, 3].tolist()
+    with torch._C.DisableTorchFunctionSubclass():
+        plain = ranges.as_subclass(torch.Tensor)
+    view = _view(plain[:, 0, :, :3].cpu(), keys)
+    view.origins = plain[:, 0, 0, 3].tolist()
     ranges._sextant_view = keys, view
     return view
+
+
+def entry(ranges, b):
+    """The ranges of one entry of the batch."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return ranges.as_subclass(torch.Tensor)[b:b + 1].as_subclass(Ranges)
 
 
 def _view(ranges, keys):

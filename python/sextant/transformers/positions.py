@@ -13,66 +13,83 @@ from sextant._attention import methods
 from sextant.doctor import subject
 from sextant.doctor.reading import ReadingError
 from sextant.transformers.errors import ModelError
-from sextant.transformers.models import accelerate, undo_stretch
+from sextant.transformers.interface import NAME, note_resets
+from sextant.transformers.models import accelerate, all_or_nothing
 from sextant.transformers.reach import attention_modules
 
-CHECKED_TOKENS = 24
+CHECKED_TOKENS = 128
+# Methods that act on queries and keys and have no trained parameters.
+METHODS = ("alibi", "dual-chunk", "leaky-rerope", "none", "rerope", "rope", "self-extend",
+           "streaming", "xpos")
 
 
 def stretch(model, method=None, *, layers=None, train_length=None, **options):
     """Computes a causal transformers model with another method than its own rotary positions.
 
-    method and options: as in ``sextant.attention``, such as ``"rope", stretch="yarn*4"``,
-    ``"rerope", window=512`` or ``"self-extend"``; options that are not given (base, pairing,
-    rotated columns) are those of the model's configuration. Without a method: the one that an
-    earlier ``save_pretrained`` wrote to config.json. layers: the kinds of layers
-    (``config.layer_types``) that change, by default those that see all keys; others keep the
-    model's own positions. train_length: the length of training, by default the configuration's.
+    method: one of METHODS, with options as in ``sextant.attention``, such as ``"rope",
+    stretch="yarn*4"``, ``"rerope", window=512`` or ``"self-extend"``; options that are not given
+    (base, pairing, rotated columns, the model's own stretch) are those of the model's
+    configuration. Without a method: the one that an earlier ``save_pretrained`` wrote to
+    config.json. layers: the kinds of layers (``config.layer_types``) that change, by default those
+    that see all keys, or all where none does; others keep the model's own positions. train_length:
+    the length of training, by default the configuration's.
 
-    The model's attention is then computed by Sextant, as after ``accelerate``. Caches hold keys
-    unrotated: a cache that was filled before does not fit. ``save_pretrained`` writes the method to
-    config.json as "sextant"; a program that does not call ``stretch(model)`` computes the model
-    without it.
+    The model's attention is then computed by Sextant, as after ``accelerate``. Positions must be
+    consecutive: other ``position_ids`` than those of padding and packed sequences are a ModelError.
+    Caches hold keys unrotated: a cache that was filled before does not fit. The method is noted in
+    ``model.config`` as "sextant", and ``save_pretrained`` writes it to config.json; a program that
+    does not call ``stretch(model)`` computes the model without it.
 
     First the model's own positions are computed this way, and the logits of random tokens must be
     those of before. Raises ModelError if they are not, or if the model cannot be served; the model
     is then unchanged.
     """
-    saved = getattr(model.config, "sextant", None)
-    if method is None:
-        if not isinstance(saved, dict):
-            raise ModelError("method: expected a name such as \"rope\", as config.json has no "
-                             "\"sextant\" of an earlier save_pretrained, but got None")
-        method, options = saved["method"], dict(saved["options"])
-        layers, train_length = saved["layers"], saved["train_length"]
-    if method not in methods():
-        raise ModelError(f"method: expected one of {', '.join(methods())}, but got {method!r}")
-    accelerate(model)
-    undo_stretch(model)
-    undo = []
-    try:
+    with all_or_nothing(model):
+        if method is None:
+            if layers is not None or train_length is not None or options:
+                raise ModelError("method: expected a name beside other arguments, but got None")
+            method, options, layers, train_length = _saved(model)
+        if method not in METHODS:
+            raise ModelError(f"method: expected one of {', '.join(METHODS)}, but got {method!r}")
+        accelerate(model)
+        undo_stretch(model)
         settings = _settings(model)
+        layers = [layers] if isinstance(layers, str) else layers
         _check_layers(layers, settings)
         expected = _logits(model)
-        undo += _unrotated(model)
-        undo += _set(settings, {module: _own(module, group) for module, (group, _) in
-                                settings.items()})
-        _compare(expected, _logits(model))
-        chosen = {module: _chosen(method, options, group, train_length, model)
-                  for module, (group, kind) in settings.items() if _is_changed(group, kind, layers,
-                                                                               settings)}
-        undo += _set(settings, chosen)
+        _unrotate(model)
+        for module, (group, _) in settings.items():
+            module._sextant_method = _own(group)
+        _compare(expected, _logits(model), model.dtype)
+        for module, (group, kind) in settings.items():
+            if _is_changed(group, kind, layers, settings):
+                module._sextant_method = _chosen(method, options, group, train_length, model)
         _logits(model)  # raises for options that do not fit
-    except BaseException:
-        for function in reversed(undo):
-            function()
-        raise
-    model.config.sextant = {"method": method, "options": options, "layers": layers,
-                            "train_length": train_length}
-    undo.append(lambda: delattr(model.config, "sextant") if saved is None else
-                setattr(model.config, "sextant", saved))
-    model._sextant_unstretch = undo
+        model.config.sextant = {"method": method, "options": options, "layers": layers,
+                                "train_length": train_length}
     return model
+
+
+def undo_stretch(model):
+    """Undoes ``stretch``, and not ``accelerate``."""
+    for module in model.modules():
+        module.__dict__.pop("_sextant_method", None)
+        if "_sextant_forward" in module.__dict__:
+            del module.forward
+            if module._sextant_forward is not None:
+                module.forward = module._sextant_forward
+            del module._sextant_forward
+    for part in model.modules():
+        getattr(part, "config", model.config).__dict__.pop("sextant", None)
+
+
+def _saved(model):
+    saved = getattr(model.config, "sextant", None)
+    names = ("method", "options", "layers", "train_length")
+    if not isinstance(saved, dict) or not all(name in saved for name in names):
+        raise ModelError("method: expected a name such as \"rope\", as config.json has no "
+                         f"\"sextant\" with {', '.join(names)}, but got None")
+    return (saved[name] for name in names)
 
 
 def _settings(model):
@@ -130,8 +147,8 @@ def _plain(group):
     return options
 
 
-def _own(module, group):
-    """The method that a layer has by its configuration."""
+def _own(group):
+    """The method that a layer has by its configuration, its options and length of training."""
     if not group.rotates:
         return "none", {}, None
     options = _plain(group)
@@ -148,44 +165,31 @@ def _chosen(method, options, group, train_length, model):
     if wrong:
         raise ModelError(f"{wrong[0]}: expected one of the options of {method} "
                          f"({', '.join(known)}), but got {wrong[0]}={options[wrong[0]]!r}")
-    own = {name: value for name, value in _plain(group).items() if name in known}
+    own = {name: value for name, value in _own(group)[1].items() if name in known}
     return (method, {**own, **options},
             train_length or group.trained_length or model.config.max_position_embeddings)
 
 
-def _set(settings, chosen):
-    """Sets the methods of modules. Returns a function that undoes it."""
-    before = {module: getattr(module, "_sextant_method", None) for module in settings}
-    for module, (name, options, train_length) in chosen.items():
-        module._sextant_method = name, options, train_length
-
-    def undo():
-        for module, value in before.items():
-            if value is not None:
-                module._sextant_method = value
-            elif hasattr(module, "_sextant_method"):
-                del module._sextant_method
-    return [undo]
-
-
-def _unrotated(model):
-    """Lets the rotary modules rotate nothing. Returns functions that undo it."""
+def _unrotate(model):
+    """Lets the rotary modules rotate nothing."""
     modules = [module for module in model.modules()
                if type(module).__name__.endswith("RotaryEmbedding")]
     if not modules:
         raise ModelError(f"{type(model).__name__}: expected a rotary module, but its attention "
                          "rotates by itself")
-    undo = []
     for module in modules:
-        module.forward = functools.partial(_nothing, type(module).forward, module)
-        undo.append(functools.partial(delattr, module, "forward"))
-    return undo
+        module._sextant_forward = module.__dict__.get("forward")
+        module.forward = functools.partial(_nothing, module)
 
 
-def _nothing(forward, module, x, position_ids, *others, **named):
+def _nothing(module, x, position_ids, *others, **named):
     """cos = 1 and sin = 0, or complex ones, of the shape that the module returns."""
-    one = forward(module, x, position_ids[..., :1], *others, **named)
-    parts = one if isinstance(one, tuple) else (one,)
+    config = getattr(module, "config", None)
+    if config is not None and config._attn_implementation != NAME:
+        raise ModelError(f"attn_implementation: expected \"{NAME}\", as the model is stretched, "
+                         f"but got {config._attn_implementation!r}")
+    note_resets(config, _resets(position_ids))
+    one = type(module).forward(module, x, position_ids[..., :1], *others, **named)
     rows = position_ids.size(-1)
 
     def filled(like, value):
@@ -193,10 +197,28 @@ def _nothing(forward, module, x, position_ids, *others, **named):
         return torch.full((), value, dtype=like.dtype, device=like.device).expand(shape)
     if not isinstance(one, tuple):
         return filled(one, 1)
-    if len(parts) != 2:
-        raise ModelError(f"{type(module).__name__}: expected cos and sin, but got {len(parts)} "
+    if len(one) != 2:
+        raise ModelError(f"{type(module).__name__}: expected cos and sin, but got {len(one)} "
                          "tensors")
-    return filled(parts[0], 1), filled(parts[1], 0)
+    return filled(one[0], 1), filled(one[1], 0)
+
+
+@torch.compiler.disable  # the values of positions decide
+def _resets(position_ids):
+    """Whether positions begin again within a row. Raises ModelError for positions that are neither
+    consecutive nor those of padding."""
+    if position_ids.dim() == 3:
+        if not bool((position_ids == position_ids[:1]).all()):
+            raise ModelError("position_ids: expected the same on all axes, but they differ")
+        position_ids = position_ids[0]
+    steps = position_ids.diff(dim=-1)
+    # Padding has position 0 or 1 at either end.
+    padded = (position_ids[..., 1:] <= 1) & (steps <= 0)
+    resets = (position_ids[..., 1:] == 0) & (steps < 0)
+    if not bool(((steps == 1) | padded).all()):
+        raise ModelError("position_ids: expected consecutive ones, of each packed sequence from 0 "
+                         "on, as the model is stretched, but got others")
+    return bool(resets.any())
 
 
 @torch.no_grad()
@@ -204,17 +226,18 @@ def _logits(model):
     config = model.config.get_text_config(decoder=True)
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(0, config.vocab_size, (1, CHECKED_TOKENS), generator=generator)
-    training = model.training
+    training = {module: module.training for module in model.modules()}
     model.eval()
     try:
         return model(tokens.to(model.device), use_cache=False)[0].float()
     finally:
-        model.train(training)
+        for module, value in training.items():
+            module.training = value
 
 
-def _compare(expected, got):
-    narrow = torch.finfo(torch.bfloat16).eps
-    most = expected.abs().max().item() * 4 * narrow
+def _compare(expected, got, dtype):
+    narrow = torch.finfo(dtype).bits < 32
+    most = expected.abs().max().item() * (4 * torch.finfo(dtype).eps if narrow else 1e-3)
     difference = (expected - got).abs().max().item()
     if not difference <= most:
         raise ModelError(

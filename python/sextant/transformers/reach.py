@@ -1,5 +1,6 @@
 """Which models ask transformers' attention interface."""
 
+import functools
 import inspect
 
 from transformers import PreTrainedModel
@@ -19,9 +20,8 @@ def asks_interface(module):
 
 def attention_modules(model):
     """{name: module} of the modules that compute attention themselves."""
-    named = {name: module for name, module in model.named_modules()
-             if "attention" in type(module).__name__.lower() and asks_interface(module)}
-    return named
+    return {name: module for name, module in model.named_modules()
+            if "attention" in type(module).__name__.lower() and asks_interface(module)}
 
 
 def refuse_unserved(model):
@@ -35,25 +35,44 @@ def refuse_unserved(model):
             "and v3.")
 
 
+def refuse_changed(model):
+    """Raises ModelError if a part of the model is changed, and so needs this implementation."""
+    for part in model.modules():
+        if any(name in part.__dict__ for name in ("_sextant_before", "_sextant_method",
+                                                  "_sextant_biased")):
+            raise ModelError(
+                f"{type(model).__name__}: attn_implementation: expected \"{NAME}\", as the model "
+                "is accelerated or stretched; sextant.transformers.restore(model) undoes both")
+
+
 def refuse_others():
-    """Makes transformers refuse the name for models that it would ignore it for."""
-    _before(PreTrainedModel, "_check_and_adjust_attn_implementation")
-    _before(PreTrainedModel, "set_attn_implementation")
+    """Makes transformers refuse the name for models that it would ignore it for, and other names
+    for models that are changed."""
+    _before("_check_and_adjust_attn_implementation")
+    _before("set_attn_implementation")
 
 
-def _before(owner, method):
-    """Lets refuse_unserved run before a method whose first argument is the implementation."""
-    original = getattr(owner, method)
+def set_implementation(model, name):
+    """set_attn_implementation() as transformers has it."""
+    method = PreTrainedModel.set_attn_implementation
+    getattr(method, "_sextant_original", method)(model, name)
+
+
+def _before(method):
+    """Lets the checks run before a method whose first argument is the implementation."""
+    original = getattr(PreTrainedModel, method)
     if hasattr(original, "_sextant_original"):
         return
 
+    @functools.wraps(original)
     def checked(self, attn_implementation, *arguments, **named):
         asked = (attn_implementation.values() if isinstance(attn_implementation, dict) else
                  [attn_implementation])
         if NAME in asked:
             refuse_unserved(self)
+        elif method == "set_attn_implementation":
+            refuse_changed(self)
         return original(self, attn_implementation, *arguments, **named)
 
     checked._sextant_original = original
-    checked.__doc__ = original.__doc__
-    setattr(owner, method, checked)
+    setattr(PreTrainedModel, method, checked)

@@ -113,6 +113,9 @@ class KvCacheClass final : public torch::CustomClassHolder {
   // If it throws, the cache is unchanged.
   void append(const at::Tensor& k, const at::Tensor& v, const Sizes& sequences) {
     check_rows(k, v, sequences);
+    for (size_t n = 0; n < sequences.size(); ++n)
+      cache_.check_appended(any_view_4d<const float>(k), any_view_4d<const float>(v),
+                            static_cast<int64_t>(n));
     size_t b = 0;
     try {
       for (; b < sequences.size(); ++b)
@@ -256,7 +259,8 @@ class KvCacheClass final : public torch::CustomClassHolder {
 // The sizes and the dtype of a cache that can load this file.
 std::tuple<Sizes, std::string> saved_cache_shape(const std::string& path) {
   const KvCacheShape shape = cache_file_shape(read_file(path));
-  return {{shape.key_heads, shape.key_columns, shape.value_columns}, name_of(shape)};
+  return {{shape.key_heads, shape.key_columns, shape.value_columns, shape.page_rows},
+          name_of(shape)};
 }
 
 }  // namespace

@@ -35,6 +35,11 @@ void check_int8_pages(const TensorData& a) {
   if (a.int8_pages.size() != 4)
     refuse("int8_pages", "4 tensors: integers and scales of k, and of v",
            std::to_string(a.int8_pages.size()));
+  for (const at::Tensor& x : a.int8_pages) {
+    if (x.dim() != 4) refuse("int8_pages", "tensors of 4 dimensions", type_and_sizes(x));
+    if (x.device() != a.q.device()) refuse("int8_pages", a.q.device().str(), x.device().str());
+    if (x.requires_grad()) refuse("int8_pages", "tensors without gradient", "one that requires it");
+  }
   const Size count = {Size::kExactly, a.int8_pages[0].sym_size(0)};
   for (const bool keys : {true, false}) {
     const PagedRows own(keys ? a.k : a.v, a.int8_pages, keys);

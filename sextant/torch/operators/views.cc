@@ -49,10 +49,12 @@ View<T> view_rows(const at::Tensor& x) {
   return view_4d<T>(x.unsqueeze(3));
 }
 
+// A view of no columns has an address, too.
 template <class T>
 Int8Pages<T> int8_view(const PagedRows& rows) {
-  return {view_of<const int8_t>(rows.numbers.data_ptr(), rows.numbers),
-          view_4d<const T>(rows.scale)};
+  static int8_t none = 0;
+  void* const data = rows.numbers.numel() > 0 ? rows.numbers.data_ptr() : &none;
+  return {view_of<const int8_t>(data, rows.numbers), view_4d<const T>(rows.scale)};
 }
 
 template <class T>
@@ -66,6 +68,7 @@ OperandViews<T>::OperandViews(const TensorData& data) : data_(data) {
   o.k = any_view_4d<const T>(d.k);
   o.v = any_view_4d<const T>(d.v);
   if (!d.int8_pages.empty()) {
+    for (at::Tensor& x : d.int8_pages) x = x.contiguous();
     o.k_int8 = int8_view<T>({d.k, d.int8_pages, true});
     o.v_int8 = int8_view<T>({d.v, d.int8_pages, false});
   }

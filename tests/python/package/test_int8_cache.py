@@ -102,6 +102,15 @@ class Int8Cache(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "k: expected finite numbers, as int8 .* got nan"):
             sextant.attention(q, k, v, cache=cache)
         self.assertEqual(cache.sequences, [])
+        cache = sextant.Cache(page_rows=16, dtype=torch.int8)
+        sextant.attention(*(x[:, :, :8].repeat(1, 1, 2, 1)[:, :, :15] for x in (q, v, v)),
+                          cache=cache)
+        before = [cache.read(sequence) for sequence in cache.sequences]
+        with self.assertRaisesRegex(RuntimeError, "k: expected finite numbers"):
+            sextant.attention(*(x[:, :, 7:8] for x in (q, k, v)), cache=cache)
+        for one, sequence in zip(before, cache.sequences):
+            for a, b in zip(one, cache.read(sequence)):
+                self.assertTrue(torch.equal(a, b))
         with self.assertRaisesRegex(RuntimeError, "rotated_by: expected none, as keys are rounded"):
             sextant.attention(q, v, v, method="rope",
                               cache=sextant.Cache(dtype=torch.int8, rotated_keys=True))

@@ -1,6 +1,7 @@
 """sextant.transformers in use: stretches, caches, dropout, refusals."""
 
 import copy
+import pickle
 import pathlib
 import sys
 import tempfile
@@ -135,6 +136,64 @@ class Stretch(unittest.TestCase):
             ours.stretch(build("llama"), "rerope", windw=3)
 
 
+    def test_positions_that_are_not_consecutive_are_refused(self):
+        model = ours.stretch(build("llama"), "rope")
+        ids = tokens(1)
+        for positions in (3 * torch.arange(48), torch.arange(48).flip(0)):
+            with self.assertRaisesRegex(ours.ModelError, "position_ids: expected consecutive"):
+                model(ids, position_ids=positions[None])
+        packed = torch.cat([torch.arange(20), torch.arange(28)])[None]
+        with self.assertRaisesRegex(ours.ModelError, "position_ids: .* but they begin again"):
+            model(ids, position_ids=packed, attention_mask=torch.ones_like(ids))
+        with torch.no_grad():
+            whole = model(ids, position_ids=packed, use_cache=False).logits
+            self.assert_close(whole[:, 20:], model(ids[:, 20:]).logits)
+
+    def test_a_refused_stretch_keeps_the_one_before(self):
+        model = build("llama")
+        with self.assertRaises(ours.ModelError):
+            ours.stretch(model, "rerope", windw=8)
+        self.assertEqual(model.config._attn_implementation, "eager")
+        ours.stretch(model, "rerope", window=8)
+        expected, noted = logits("llama", model), dict(model.config.sextant)
+        for method, options in (("rope", {"windw": 1}), ("t5", {}), ("clock", {})):
+            with self.assertRaises(ours.ModelError):
+                ours.stretch(model, method, **options)
+        self.assertTrue(torch.equal(logits("llama", model), expected))
+        self.assertEqual(model.config.sextant, noted)
+        ours.stretch(model, "rope")
+        ours.restore(model)
+        self.assertFalse(hasattr(model.config, "sextant"))
+
+    def test_parts_are_restored(self):
+        model = build("llama")
+        expected = logits("llama", model)
+        ours.stretch(model.model, "rerope", window=8)
+        ours.stretch(model, "self-extend", window=8, group=4)
+        ours.restore(model)
+        self.assertTrue(torch.equal(logits("llama", model), expected))
+        self.assertEqual(model.config._attn_implementation, "eager")
+
+    def test_a_models_own_stretch_is_kept(self):
+        yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+        config = copy.deepcopy(build("llama").config)
+        if ours_version() >= 5:
+            config.rope_parameters = {**yarn, "rope_theta": 10000.0}
+        else:
+            config.rope_scaling = yarn
+        model = transformers.AutoModelForCausalLM.from_config(config).eval()
+        expected = logits("llama", model)
+        self.assert_close(logits("llama", ours.stretch(model, "rope")), expected, 2e-3)
+
+    def test_other_speeds_than_the_configurations_are_refused(self):
+        model = build("llama")
+        for module in model.modules():
+            if hasattr(module, "inv_freq"):
+                module.inv_freq *= 1.01
+        with self.assertRaisesRegex(ours.ModelError, "does something to positions"):
+            ours.stretch(model, "rope")
+
+
 def ours_version():
     return int(transformers.__version__.split(".")[0])
 
@@ -203,6 +262,57 @@ class Use(unittest.TestCase):
         logits("t5", model)
         self.assertEqual(len(hooks), 9)
         self.assertLessEqual(max(sizes), 8 * 4)
+
+    def test_another_implementation_needs_restore(self):
+        for name in ("llama", "t5") if ours_version() >= 5 else ("llama",):
+            model = ours.accelerate(build(name))
+            with self.assertRaisesRegex(ours.ModelError, "restore.model. undoes both"):
+                model.set_attn_implementation("eager")
+            ours.restore(model).set_attn_implementation("eager")
+
+    def test_copies_are_models_of_their_own(self):
+        for name in ("llama", "deberta-v2", *(("t5",) if ours_version() >= 5 else ())):
+            with self.subTest(name):
+                model = ours.accelerate(build(name))
+                if name == "llama":
+                    ours.stretch(model, "rerope", window=8)
+                expected = logits(name, model)
+                again = pickle.loads(pickle.dumps(model))
+                other = copy.deepcopy(model)
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        parameter.zero_()
+                for one in (other, again):
+                    self.assertTrue(torch.equal(logits(name, one), expected))
+                ours.restore(other)
+                self.assertEqual(other.config._attn_implementation, "eager")
+                self.assertFalse(any("forward" in m.__dict__ for m in other.modules()))
+
+    def test_masks_are_not_computed_with(self):
+        model = ours.accelerate(build("llama"))
+        attention = model.model.layers[0].self_attn
+        own = type(attention).forward
+        attention.forward = lambda *given, attention_mask=None, **named: own(
+            attention, *given, attention_mask=attention_mask * 2, **named)
+        with self.assertRaisesRegex(ours.ModelError, "hands its mask on .* computes with it"):
+            logits("llama", model)
+        del attention.forward
+        mask = torch.ones(4, 4).tril().long()[None, None]
+        with self.assertRaises(RuntimeError):
+            model(tokens(1, 4), attention_mask=mask)
+
+    def test_checkpointing(self):
+        for name in ("llama", *(("t5",) if ours_version() >= 5 else ())):
+            for reentrant in (False, True):
+                with self.subTest(name, reentrant=reentrant):
+                    gradients = []
+                    for change in (lambda m: m, ours.accelerate):
+                        model = change(build(name)).train()
+                        model.gradient_checkpointing_enable({"use_reentrant": reentrant})
+                        result(model, **inputs_of(name, tokens())).square().mean().backward()
+                        gradients.append([p.grad for p in model.parameters()])
+                    for a, b in zip(*gradients):
+                        self.assertLess((a - b).abs().max().item(), 1e-4)
 
     def test_models_that_are_none(self):
         with self.assertRaisesRegex(ours.ModelError, "model: expected a transformers.PreTrained"):

@@ -76,6 +76,9 @@ MODELS = {
     "t5": ("t5", PAIR, T5),
     "mt5": ("mt5", PAIR, T5),
     "umt5": ("umt5", PAIR, T5),
+    "switch_transformers": ("switch_transformers", PAIR, dict(
+        **{**T5, "num_layers": 2}, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1,
+        num_experts=2, expert_capacity=64, router_jitter_noise=0.0)),
     "bart": ("bart", PAIR, dict(d_model=64, encoder_layers=2, decoder_layers=2,
                                 encoder_attention_heads=4, decoder_attention_heads=4,
                                 encoder_ffn_dim=96, decoder_ffn_dim=96, dropout=0.0)),
