@@ -91,9 +91,9 @@ _RESETS = {}  # by id of the configuration
 def _by_ranges(query, key, value, ranges, method, named, resets):
     view = masks.view_of(ranges, key.size(2))
     if resets and "packed_queries" not in view.arguments:
-        raise ModelError("position_ids: expected consecutive ones where the model does not separate "
-                         "packed sequences (transformers does without cache and attention_mask), "
-                         "but they begin again")
+        raise ModelError("position_ids: expected consecutive ones where the model does not "
+                         "separate packed sequences (transformers does without cache and "
+                         "attention_mask), but they begin again")
     if method.name != "none" and len(set(view.origins)) > 1:
         # Entries of the batch have other positions in the same rows.
         views = [masks.view_of(masks.entry(ranges, b), key.size(2)) for b in range(query.size(0))]
