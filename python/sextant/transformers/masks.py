@@ -27,15 +27,20 @@ class Ranges(torch.Tensor):
     """int64 ranges where transformers expects a mask. A layer may hand them on; anything that would
     compute with them as with a mask is a ModelError."""
 
-    PASSED_ON = frozenset(("__get__", "__set__", "clone", "contiguous", "detach", "dim", "expand",
-                           "is_floating_point", "is_complex", "numel", "requires_grad_", "size",
-                           "stride", "to", "__repr__"))
+    # Functions that copy, move or describe it; those with one underscore are torch's own.
+    PASSED_ON = frozenset((
+        "__deepcopy__", "__get__", "__hash__", "__reduce_ex__", "__repr__", "__set__",
+        "as_subclass", "clone", "contiguous", "data_ptr", "detach", "dim", "element_size", "expand",
+        "get_device", "is_complex", "is_conj", "is_contiguous", "is_floating_point", "is_inference",
+        "is_neg", "is_set_to", "ndimension", "nelement", "numel", "requires_grad_", "size",
+        "storage_offset", "stride", "to", "type", "untyped_storage", "view_as"))
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        if func.__name__ not in cls.PASSED_ON:
+        name = func.__name__
+        if name not in cls.PASSED_ON and (name.startswith("__") or not name.startswith("_")):
             raise ModelError("attention_mask: expected a layer that hands its mask on to the "
-                             f"attention interface, but it computes with it ({func.__name__})")
+                             f"attention interface, but it computes with it ({name})")
         return super().__torch_function__(func, types, args, kwargs or {})
 
 
