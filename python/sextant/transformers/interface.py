@@ -26,9 +26,8 @@ NO_EFFECT = frozenset((
 
 @torch.compiler.disable  # the values of the mask decide the call
 def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0, *,
-           is_causal=None, sliding_window=None, softcap=None, s_aux=None, sinks=None,
-           position_bias=None, cu_seq_lens_q=None, cu_seq_lens_k=None, output_attentions=None,
-           **others):
+           is_causal=None, sliding_window=None, softcap=None, s_aux=None, position_bias=None,
+           cu_seq_lens_q=None, cu_seq_lens_k=None, output_attentions=None, **others):
     """Returns [batch, queries, heads, head_dim] and None, as there are no weights to return.
 
     Raises ModelError for arguments that it does not know, and for those that ask for weights."""
@@ -39,8 +38,7 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
     if output_attentions or getattr(getattr(module, "config", None), "output_attentions", False):
         raise ModelError("output_attentions: expected False, as Sextant computes no matrix of "
                          "attention weights, but got True")
-    named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout,
-             "sink": s_aux if sinks is None else sinks}
+    named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout, "sink": s_aux}
     name, options, train_length, parameters = method_of(module, position_bias)
     resets = name != "none" and _RESETS.get(id(getattr(module, "config", None)), False)
     method = Method(name, options, train_length, parameters)
