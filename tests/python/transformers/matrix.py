@@ -11,6 +11,7 @@ import argparse
 import pathlib
 import re
 import sys
+import textwrap
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -86,14 +87,19 @@ def run(names, titles):
     return cells, sentences, failures
 
 
+def wrapped(text, indent=""):
+    return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False,
+                         break_on_hyphens=False)
+
+
 def table(names, titles, cells, sentences):
-    lines = [f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}; "
-             "differences below 3e-5 of the largest result are equal. -: transformers itself "
-             "fails.",
+    lines = [wrapped(f"transformers {transformers.__version__}, torch "
+                     f"{torch.__version__.split('+')[0]}; differences below 3e-5 of the largest "
+                     "result are equal. -: transformers itself fails."),
              "", "| model | " + " | ".join(titles) + " |", "| --- " * (len(titles) + 1) + "|"]
     for name in names:
         lines.append(f"| {name} | " + " | ".join(cells.get((name, t), "") for t in titles) + " |")
-    lines += ["", *(f"{n + 1}. {text}" for n, text in enumerate(sentences))]
+    lines += ["", *(wrapped(f"{n + 1}. {text}", "   ") for n, text in enumerate(sentences))]
     return "\n".join(lines)
 
 
