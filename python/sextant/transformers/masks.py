@@ -16,16 +16,15 @@ from transformers import masking_utils
 from sextant.transformers.errors import ModelError
 
 QUERIES_AT_ONCE = 256
-# The columns of ranges, int64 [1 or batch, 1, queries, 4]: the keys [first, last) that a query
-# sees, the key row at the query's own position, and the position of key row 0, which padding before
-# a sequence and dropped rows of a cache move.
 # transformers before 5 tells the queries by cache_position.
 BY_CACHE_POSITION = "cache_position" in inspect.signature(masking_utils.sdpa_mask).parameters
 
 
 class Ranges(torch.Tensor):
-    """int64 ranges where transformers expects a mask. A layer may hand them on; anything that would
-    compute with them as with a mask is a ModelError."""
+    """Ranges where transformers expects a mask: int64 [1 or batch, 1, queries, 4]. The columns are
+    the keys [first, last) that a query sees, the key row at the query's own position, and the
+    position of key row 0, which padding before a sequence and dropped rows of a cache move. A layer
+    may hand them on; anything that would compute with them as with a mask is a ModelError."""
 
     # Functions that copy, move or describe it; those with one underscore are torch's own.
     PASSED_ON = frozenset((

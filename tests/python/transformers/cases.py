@@ -40,9 +40,16 @@ def counted_calls():
             setattr(module, name, originals[module])
 
 
+class OwnFailure(Exception):
+    """transformers fails at the case with its own attention."""
+
+
 def both(model, run):
     """The results of `run` with transformers' attention and with Sextant's."""
-    before = run(model)
+    try:
+        before = run(model)
+    except Exception as error:
+        raise OwnFailure(str(error)) from error
     ours.accelerate(model)
     with counted_calls() as count:
         after = run(model)

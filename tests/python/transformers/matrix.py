@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "python"))
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
-from cases import CASES  # noqa: E402
+from cases import CASES, OwnFailure  # noqa: E402
 from tiny import MODELS, build  # noqa: E402
 
 import sextant.transformers as ours  # noqa: E402
@@ -31,25 +31,12 @@ TOLERANCE = 3e-5  # of the largest result
 
 
 def outcome(name, function):
-    """"equal", "equal only before" (as transformers fails, too), or the sentence of a refusal.
-    Raises AssertionError for a difference."""
+    """"equal". Raises AssertionError for a difference."""
     difference, size = function(name)
     if difference > TOLERANCE * max(size, 1):
         raise AssertionError(f"expected a difference below {TOLERANCE * max(size, 1):.1e}, but got "
                              f"{difference:.1e}")
     return "equal"
-
-
-def own_failure(name, function):
-    """Whether transformers fails at the case without Sextant."""
-    accelerate, ours.accelerate = ours.accelerate, lambda model: model
-    try:
-        function(name)
-    except Exception:
-        return True
-    finally:
-        ours.accelerate = accelerate
-    return False
 
 
 def run(names, titles):
@@ -72,13 +59,12 @@ def run(names, titles):
                     if text not in sentences:
                         sentences.append(text)
                     cell = str(sentences.index(text) + 1)
+                except OwnFailure:
+                    cell = "-"
                 except Exception as error:
-                    if own_failure(name, function):
-                        cell = "-"
-                    else:
-                        failures.append(f"{name}, {title}: {type(error).__name__}: "
-                                        f"{str(error).splitlines()[0] if str(error) else ''}")
-                        cell = "FAILED"
+                    failures.append(f"{name}, {title}: {type(error).__name__}: "
+                                    f"{str(error).splitlines()[0] if str(error) else ''}")
+                    cell = "FAILED"
             cells[name, title] = cell
         done = (at + 1) * len(titles)
         left = (time.monotonic() - began) / done * (count - done)
