@@ -44,15 +44,15 @@ class OwnFailure(Exception):
     """transformers fails at the case with its own attention."""
 
 
-def both(model, run):
-    """The results of `run` with transformers' attention and with Sextant's."""
+def both(model, run, compiled=lambda model: model):
+    """The results of `run` with transformers' attention and, compiled, with Sextant's."""
     try:
         before = run(model)
     except Exception as error:
         raise OwnFailure(str(error)) from error
     ours.accelerate(model)
     with counted_calls() as count:
-        after = run(model)
+        after = run(compiled(model))
     assert count, "Sextant computed nothing"
     return before, after
 
@@ -167,9 +167,8 @@ def compiled(name):
     torch._dynamo.reset()
     model = build(name)
     inputs = inputs_of(name, tokens())
-    before = result(model, **inputs)
-    ours.accelerate(model)
-    return compared(before, result(torch.compile(model, backend="aot_eager"), **inputs))
+    return compared(*both(model, lambda m: result(m, **inputs),
+                          lambda m: torch.compile(m, backend="aot_eager")))
 
 
 @case("restore")
