@@ -31,7 +31,8 @@ for pair in "${pairs[@]}"; do
   python=$("$root/scripts/torch_env.sh" "$torch" "transformers==$transformers" | tail -n 1)
   torch_library "$python"
   cd "$root/tests/python/transformers"
-  stage "models-masks-$transformers" "$python" -m unittest discover
+  stage "models-use-$transformers" "$python" -m unittest discover
+  stage "models-example-$transformers" "$python" "$root/examples/transformers_model.py"
   command=(matrix.py)
   [[ $pair != "${pairs[-1]}" ]] || command+=("${write[@]}")
   stage "models-$transformers" "$python" "${command[@]}"

@@ -17,8 +17,7 @@ from figure_rows import (by_machine, cost, machine, newest, number, paragraph, p
                          select, source, span, table, unevenness)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md",
-         "docs/transformers.md")
+PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md")
 BLOCK = re.compile(r"(<!-- figures:([\w-]+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
 # The cases of bench_attention: label, operand of the score equation.
 KINDS = {"alibi": ("ALiBi", "`b`"), "t5": ("T5", "`b`"), "rope": ("RoPE", "`R`"),
@@ -256,33 +255,9 @@ def cache_error(documents):
                       source(document))), {}
 
 
-def models(documents):
-    """Whole models: the factors of time and memory of transformers' own attention."""
-    found = newest(select(documents, "models"))
-    document, rows = found
-    values = {(row["name"], row["shape"], row["unit"], row["peer_version"].split(",")[0]): row
-              for row in rows}
-    lines = []
-    for name, shape in dict.fromkeys((row["name"], row["shape"]) for row in rows):
-        batch, length, dtype = shape.removeprefix("B ").replace("N ", "").split(", ")
-        cells = [f"{values[name, shape, 's', 'eager']['ours']:.2f} s"]
-        for unit in ("s", "B"):
-            for peer in ("eager", "sdpa"):
-                row = values.get((name, shape, unit, peer))
-                cells.append(f"{1 / row['ratio']:.2f}" if row and row["ratio"] else "")
-        lines.append([name, f"{batch} x {length}", dtype, *cells])
-    head = ["model", "tokens", "type", "Sextant", "eager, time", "sdpa, time", "eager, memory",
-            "sdpa, memory"]
-    version = rows[0]["peer_version"].split(", ")[1]
-    return (table(head, lines) + "\n" +
-            paragraph(f"A call without gradients of a model with random weights, and the times and "
-                      f"the peak memory of {version}'s own attention as multiples of Sextant's. "
-                      "DeBERTa has no sdpa. " + unevenness(rows), source(document))), {}
-
-
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
           "engines": engines, "memory": memory, "kernels": kernels, "dropout": dropout,
-          "cache-error": cache_error, "models": models}
+          "cache-error": cache_error}
 
 
 def filled(page, documents, figures):
