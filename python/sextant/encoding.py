@@ -6,7 +6,7 @@ import torch
 
 from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
 from sextant._encoding_cache import decode
-from sextant._call import as_lengths, check_tensors, refuse_unknown
+from sextant._call import as_lengths, check_tensors, compiling, refuse_unknown
 from sextant._rows import rows_of_call
 from sextant.cache import refuse_beside_cache
 
@@ -243,9 +243,10 @@ class _Operands:
                            if isinstance(row_at, torch.Tensor) else type(row_at).__name__)
                     self._refuse(hook, "a pair of a table and int64 [distances="
                                  f"{distances.numel()}], the row of each distance", got)
-                if row_at.numel() and int(row_at.abs().max()) >= 2**31:  # the operator has int32
+                # The operator has int32. Where values are traced, it refuses rows that a table lacks.
+                if not compiling() and row_at.numel() and int(row_at.abs().max()) >= 2**31:
                     self._refuse(hook, "rows of the table", int(row_at.abs().max()))
-                self.named[hook + "_rows"] = row_at.to("cpu", torch.int32)
+                self.named[hook + "_rows"] = row_at.clamp(-2**31, 2**31 - 1).to("cpu", torch.int32)
             if hook == "on_value":
                 exact["columns"] = value_columns
             elif hook.startswith("on_"):
@@ -332,7 +333,10 @@ class _Operands:
         if 2 * speeds.numel() > columns:
             self._refuse("speeds", f"at most {columns // 2} pairs, as q has {columns} columns",
                          speeds.numel())
-        if not bool(speeds.isfinite().all()):
+        finite = speeds.isfinite().all()
+        if compiling():  # a traced value is known only when the code runs
+            torch._assert_async(finite, "speeds: expected finite numbers, but got NaN or infinity")
+        elif not bool(finite):
             self._refuse("speeds", "finite numbers", "NaN or infinity")
         pairs = torch.arange(speeds.numel())
         split = self.encoding.pairing == "half-split"
