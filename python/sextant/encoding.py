@@ -243,7 +243,8 @@ class _Operands:
                            if isinstance(row_at, torch.Tensor) else type(row_at).__name__)
                     self._refuse(hook, "a pair of a table and int64 [distances="
                                  f"{distances.numel()}], the row of each distance", got)
-                # The operator has int32. Where values are traced, it refuses rows that a table lacks.
+                # The operator has int32; it refuses rows that a table lacks also where values are
+                # traced.
                 if not compiling() and row_at.numel() and int(row_at.abs().max()) >= 2**31:
                     self._refuse(hook, "rows of the table", int(row_at.abs().max()))
                 self.named[hook + "_rows"] = row_at.clamp(-2**31, 2**31 - 1).to("cpu", torch.int32)
