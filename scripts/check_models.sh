@@ -12,10 +12,10 @@ set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 source "$root/scripts/torch_library.sh"
 
-pairs=("2.8.0 4.57.6" "2.15.0 5.24.0") page=$root/docs/transformers.md write=(--write)
+pairs=("2.8.0 4.57.6" "2.15.0 5.24.0") page=$root/docs/transformers.md write=1
 case ${1:-} in
   -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
-  --newest) pairs=("${pairs[-1]}") write=() ;;
+  --newest) pairs=("${pairs[-1]}") write= ;;
   '') ;;
   *) fail "unknown argument $1: expected --newest or none" ;;
 esac
@@ -33,11 +33,12 @@ for pair in "${pairs[@]}"; do
   cd "$root/tests/python/transformers"
   stage "models-use-$transformers" "$python" -m unittest discover
   stage "models-example-$transformers" "$python" "$root/examples/transformers_model.py"
-  command=(matrix.py)
-  [[ $pair != "${pairs[-1]}" ]] || command+=("${write[@]}")
+  block=summary
+  [[ $pair != "${pairs[-1]}" ]] || block=table
+  command=(matrix.py ${write:+--write "$block"})
   stage "models-$transformers" "$python" "${command[@]}"
 done
-if ((${#write[@]} && !${#failed[@]})); then
+if [[ $write && ${#failed[@]} == 0 ]]; then
   sed -i "s/^Last run: .*/Last run: $(date -u +%F), Sextant $("$SEXTANT_COMMAND" --version |
     sed -n '1s/^sextant //p')./" "$page"
 fi

@@ -17,7 +17,8 @@ from figure_rows import (by_machine, cost, machine, newest, number, paragraph, p
                          select, source, span, table, unevenness)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md")
+PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md",
+         "docs/transformers.md")
 BLOCK = re.compile(r"(<!-- figures:([\w-]+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
 # The cases of bench_attention: label, operand of the score equation.
 KINDS = {"alibi": ("ALiBi", "`b`"), "t5": ("T5", "`b`"), "rope": ("RoPE", "`R`"),
@@ -255,9 +256,34 @@ def cache_error(documents):
                       source(document))), {}
 
 
+def whole_models(documents):
+    document, rows = newest(select(documents, "models"))
+    ratios = {}
+    for row in rows:
+        peer, version = row["peer_version"].split(", ")
+        ratios.setdefault((row["name"], row["shape"]), {})[peer, row["unit"]] = row["ratio"]
+
+    def times(ratio):
+        return f"{1 / ratio:.2g}" if ratio else "-"
+
+    lines = []
+    for (name, shape), found in ratios.items():
+        batch, length, dtype = (part.split(" ")[-1] for part in shape.split(", "))
+        lines.append([name, dtype, f"{batch} x {length}",
+                      *(times(found.get((peer, unit))) for unit in ("s", "B")
+                        for peer in ("eager", "sdpa"))])
+    return (table(["sizes of", "dtype", "batch x length", "time: eager", "sdpa", "memory: eager",
+                   "sdpa"], lines) + "\n" +
+            paragraph("How many times as long the same model takes with the attention of "
+                      f"{version} as with `accelerate`, and its peak memory beyond the weights. "
+                      "One forward pass without gradients, random weights, a vocabulary of 1000. "
+                      "-: the model has no such attention.", unevenness(rows),
+                      source(document))), {}
+
+
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
           "engines": engines, "memory": memory, "kernels": kernels, "dropout": dropout,
-          "cache-error": cache_error}
+          "cache-error": cache_error, "models": whole_models}
 
 
 def filled(page, documents, figures):

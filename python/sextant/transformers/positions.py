@@ -177,15 +177,19 @@ def _unrotate(model):
     if not modules:
         raise ModelError(f"{type(model).__name__}: expected a rotary module, but its attention "
                          "rotates by itself")
+    known = {id(module.config) for module in attention_modules(model).values()}
     for module in modules:
+        # Before transformers 5, a second base has a copy of the configuration.
+        config = getattr(module, "config", None)
+        if id(config) not in known:
+            config = model.config.get_text_config(decoder=True)
         module._sextant_forward = module.__dict__.get("forward")
-        module.forward = functools.partial(_nothing, module)
+        module.forward = functools.partial(_nothing, module, config)
 
 
-def _nothing(module, x, position_ids, *others, **named):
+def _nothing(module, config, x, position_ids, *others, **named):
     """cos = 1 and sin = 0, or complex ones, of the shape that the module returns."""
-    config = getattr(module, "config", None)
-    if config is not None and config._attn_implementation != NAME:
+    if config._attn_implementation != NAME:
         raise ModelError(f"attn_implementation: expected \"{NAME}\", as the model is stretched, "
                          f"but got {config._attn_implementation!r}")
     note_resets(config, _resets(position_ids))

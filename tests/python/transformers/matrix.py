@@ -1,9 +1,9 @@
 """Runs the cases of small models of transformers before and after ``sextant.transformers``, and
 writes the table of docs/transformers.md.
 
-    python matrix.py [--write] [--models llama,t5] [--cases plain,generate]
+    python matrix.py [--write table|summary] [--models llama,t5] [--cases plain,generate]
 
-A cell is "equal", or the number of the sentence with which the model or the case is refused. A
+"table" is for the newest transformers, "summary" (sentences) for an older one. A cell is "equal", or the number of the sentence with which the model or the case is refused. A
 difference, or an error that is no ModelError, is a failure.
 """
 
@@ -26,7 +26,7 @@ from tiny import MODELS, build  # noqa: E402
 import sextant.transformers as ours  # noqa: E402
 
 PAGE = ROOT / "docs/transformers.md"
-BEGIN, END = "<!-- models:table -->", "<!-- /models -->"
+BEGIN, END = "<!-- models:{} -->", "<!-- /models -->"
 TOLERANCE = 3e-5  # of the largest result
 
 
@@ -89,9 +89,21 @@ def table(names, titles, cells, sentences):
     return "\n".join(lines)
 
 
+def summary(names, titles, cells):
+    """Sentences instead of a table."""
+    kinds = {"equal": [], "refused": [], "transformers fails in a use": []}
+    for name in names:
+        row = {cells.get((name, title), "") for title in titles} - {""}
+        kinds["equal" if row == {"equal"} else "transformers fails in a use"
+              if row <= {"equal", "-"} else "refused"].append(name)
+    found = [f"{kind}: {', '.join(models)}" for kind, models in kinds.items() if models]
+    return wrapped(f"With transformers {transformers.__version__}, torch "
+                   f"{torch.__version__.split('+')[0]}: {'; '.join(found)}.")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write the table of the page")
+    parser.add_argument("--write", choices=("table", "summary"), help="this block of the page")
     parser.add_argument("--models", type=lambda text: text.split(","), default=list(MODELS))
     parser.add_argument("--cases", type=lambda text: text.split(","), default=list(CASES))
     options = parser.parse_args()
@@ -99,8 +111,10 @@ def main():
     new = table(options.models, options.cases, cells, sentences)
     print(new)
     if options.write and not failures:
-        page = PAGE.read_text(encoding="utf-8")
-        page = re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{new}\n{END}", page, flags=re.DOTALL)
+        if options.write == "summary":
+            new = summary(options.models, options.cases, cells)
+        begin, page = BEGIN.format(options.write), PAGE.read_text(encoding="utf-8")
+        page = re.sub(f"{begin}.*?{END}", lambda _: f"{begin}\n{new}\n{END}", page, flags=re.DOTALL)
         PAGE.write_text(page, encoding="utf-8")
     for failure in failures:
         print(f"FAILED {failure}")
