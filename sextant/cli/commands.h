@@ -22,6 +22,7 @@ void add_methods(CLI::App& app);
 void add_plot(CLI::App& app);
 // `command_line`: the command line that the user typed, to be printed in the message on how to
 // resume.
+void add_retrieve(CLI::App& app, const std::string& command_line);
 void add_survey(CLI::App& app, const std::string& command_line);
 void add_train(CLI::App& app, const std::string& command_line);
 void add_arm(CLI::App& app);  // runs one arm; called by the survey

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "sextant/cli/commands.h"
 #include "sextant/cli/evaluation_options.h"
@@ -14,9 +15,30 @@
 namespace sextant::cli {
 namespace {
 
+// Exit status of a command that a signal stopped.
+constexpr int kInterrupted = 130;
+
+void print(const lab::ModelEvaluation& found, const EvaluationOptions& options) {
+  fmt::print("{}", options.as_json ? lab::json_text(found) : lab::table(found));
+  plot(lab::chart_of(found), "loss-by-length", options);
+}
+
+void evaluate_checkpoint(const EvaluationOptions& options) {
+  const lab::Checkpoint checkpoint = lab::read_checkpoint("evaluate", options.model);
+  const lab::CheckpointRequest request = checkpoint_request_of("evaluate", options);
+  const std::optional<lab::ModelEvaluation> found = lab::evaluate_checkpoint(request, checkpoint);
+  if (!found) {
+    lab::note("stopped; the same command goes on");
+    throw CLI::RuntimeError(kInterrupted);
+  }
+  print(*found, options);
+}
+
 void evaluate(const EvaluationOptions& options) {
-  const lab::EvaluationRequest request = request_of(options);
   if (!options.plot.empty()) check_can_write(options.plot);
+  if (!lab::is_model_of_bytes(options.model)) return evaluate_checkpoint(options);
+  refuse_checkpoint_options("evaluate", options);
+  const lab::EvaluationRequest request = request_of(options);
   lab::ModelEvaluation found;
   {
     lab::Progress progress;
@@ -26,8 +48,7 @@ void evaluate(const EvaluationOptions& options) {
                                 fmt::format("block {}/{}", done, total));
                 });
   }
-  fmt::print("{}", options.as_json ? lab::json_text(found) : lab::table(found));
-  plot(lab::chart_of(found), "loss-by-length", options);
+  print(found, options);
 }
 
 }  // namespace

@@ -18,7 +18,9 @@ namespace sextant::cli {
 std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command) {
   auto options = std::make_shared<EvaluationOptions>();
   lab::EvaluationRequest& request = options->request;
-  command.add_option("MODEL", options->model, "Folder with config.json and model.safetensors")
+  command
+      .add_option("MODEL", options->model,
+                  "Folder with config.json and weights, or a .gguf file")
       ->required();
   command.add_option("--text", options->text,
                      "Files and folders of text, all of it (else what a training on Debian's "
@@ -30,15 +32,24 @@ std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command) {
                   "(else 1 of --text)")
       ->check(CLI::Range(0.001, 1.0));
   command.add_option("--blocks", request.blocks,
-                     "Sequences of the longest length (else as many as there are, at most 64)");
+                     "Sequences of the longest length (else as many as there are, at most 64; of "
+                     "a checkpoint 8)");
   command.add_option("--stride", request.stride,
-                     "Bytes scored in each sliding window, at its end, or in its middle by a model "
-                     "of masked bytes (else half of the training length)");
+                     "Bytes or tokens scored in each sliding window, at its end, or in its middle "
+                     "by a model of masked bytes (else half of the training length)");
   command.add_option("--threads", options->threads, "Threads (else as many as cores)")
       ->check(CLI::PositiveNumber);
   command.add_flag("--json", options->as_json, "Everything, for programs");
   command.add_option("--plot", options->plot, "Folder for a chart of loss against length")
       ->type_name("DIR");
+  command
+      .add_option("--out", options->out,
+                  "Of a checkpoint: where the measurement lives; again: goes on there (else "
+                  "runs/COMMAND-MODEL)")
+      ->type_name("DIR");
+  command.add_option("--dtype", options->dtype, "Of a checkpoint: that of its weights")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
+      ->capture_default_str();
   return options;
 }
 
@@ -50,6 +61,26 @@ lab::EvaluationRequest request_of(const EvaluationOptions& options) {
   if (request.text.empty()) request.text = lab::default_text();
   if (request.share == 0) request.share = otherwise;
   return request;
+}
+
+lab::CheckpointRequest checkpoint_request_of(const std::string& command,
+                                             const EvaluationOptions& options) {
+  lab::CheckpointRequest request{.command = command,
+                                 .text = request_of(options),
+                                 .out = options.out,
+                                 .dtype = options.dtype,
+                                 .threads = threads_of(options)};
+  if (options.request.share == 0) request.text.share = 1;
+  return request;
+}
+
+void refuse_checkpoint_options(const std::string& command, const EvaluationOptions& options) {
+  const auto refuse = [&](const std::string& option) {
+    fail(command + ": " + option + ": expected a checkpoint with tokens, but " + options.model +
+         " is a model of bytes, or has no config.json");
+  };
+  if (!options.out.empty()) refuse("--out");
+  if (options.dtype != "auto") refuse("--dtype");
 }
 
 int threads_of(const EvaluationOptions& options) {

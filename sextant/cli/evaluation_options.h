@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sextant/chart/chart.h"
+#include "sextant/lab/run/measure_losses.h"
 #include "sextant/lab/run/model_work.h"
 
 namespace CLI {
@@ -21,14 +22,23 @@ struct EvaluationOptions {
   int threads = 0;  // 0: the number of cores
   bool as_json = false;
   std::string plot;  // folder
+  // Of checkpoints, which a Python worker measures.
+  std::string out, dtype = "auto";
 };
 
-// MODEL, --text, --share, --blocks, --stride, --threads, --json, --plot.
+// MODEL, --text, --share, --blocks, --stride, --threads, --json, --plot, --out, --dtype.
 std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command);
 
 // Makes a request without lengths. If no text is given, it is the default text, restricted to the
 // part that a training with the default share holds out.
 lab::EvaluationRequest request_of(const EvaluationOptions& options);
+
+// The same for a checkpoint, of which the default text is the whole.
+lab::CheckpointRequest checkpoint_request_of(const std::string& command,
+                                             const EvaluationOptions& options);
+
+// Throws Error if options of checkpoints were given for a model of bytes.
+void refuse_checkpoint_options(const std::string& command, const EvaluationOptions& options);
 
 int threads_of(const EvaluationOptions& options);
 

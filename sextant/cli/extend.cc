@@ -1,5 +1,5 @@
-// sextant extend MODEL --to LENGTH: measures every candidate for using a trained rope past its
-// training length on text.
+// sextant extend MODEL --to LENGTH: measures candidates for using a trained rope past its training
+// length on text.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +11,7 @@
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/evaluation_options.h"
+#include "sextant/cli/extend_checkpoint.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/stretch_candidates.h"
 #include "sextant/lab/report/model_report.h"
@@ -19,12 +20,6 @@
 
 namespace sextant::cli {
 namespace {
-
-struct Options {
-  std::shared_ptr<EvaluationOptions> evaluation;
-  int64_t length = 0;
-  std::string write, choose;
-};
 
 // L, 2 L, 4 L, ... as far as they divide the length, and the length itself.
 std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
@@ -41,7 +36,7 @@ std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
 }
 
 // The candidate to write: the chosen one, or the best one that config.json can express.
-const lab::MeasuredCandidate* written(const Options& options, const lab::Extension& extension,
+const lab::MeasuredCandidate* written(const ExtendOptions& options, const lab::Extension& extension,
                                       const lab::Recommendation& recommendation) {
   for (const lab::MeasuredCandidate& candidate : extension.candidates) {
     if (candidate.candidate.name == options.choose) return &candidate;
@@ -55,7 +50,7 @@ const lab::MeasuredCandidate* written(const Options& options, const lab::Extensi
 }
 
 void say(const lab::Extension& extension, const lab::Recommendation& recommendation,
-         const Options& options) {
+         const ExtendOptions& options) {
   fmt::print("{}\nRecommended: {}.\n", lab::table(extension), recommendation.reason);
   if (!recommendation.writable) {
     fmt::print("The config.json of this architecture has words for none of them.\n");
@@ -74,7 +69,7 @@ void say(const lab::Extension& extension, const lab::Recommendation& recommendat
 }
 
 // This check and the next one would otherwise fail only after minutes of measurement.
-void check_choice(const Options& options, int64_t trained) {
+void check_choice(const ExtendOptions& options, int64_t trained) {
   if (options.choose.empty()) return;
   std::string known;
   // The names of the candidates are the same for every rope.
@@ -86,19 +81,14 @@ void check_choice(const Options& options, int64_t trained) {
   fail("extend: --choose: expected one of" + known + ", but got " + options.choose);
 }
 
-void check_folders(const Options& options) {
-  const std::filesystem::path to = options.write, from = options.evaluation->model;
-  if (!options.evaluation->plot.empty()) check_can_write(options.evaluation->plot);
-  if (options.write.empty()) return;
-  check_can_write(to);
-  std::error_code error;
-  if (std::filesystem::equivalent(from, to, error)) {
-    fail("extend: --write: expected another folder than that of the model, but got " + to.string());
-  }
-}
-
-void extend(const Options& options) {
+void extend(const ExtendOptions& options) {
   const EvaluationOptions& evaluation = *options.evaluation;
+  if (!lab::is_model_of_bytes(evaluation.model)) return extend_checkpoint(options);
+  refuse_checkpoint_options("extend", evaluation);
+  if (!options.candidates.empty()) {
+    fail("extend: --candidates: expected a checkpoint with tokens; of models of bytes all candidates "
+         "are measured");
+  }
   const lab::Plugin& plugin = lab::open_plugin(threads_of(evaluation));
   lab::EvaluationRequest request = request_of(evaluation);
   const int64_t trained = plugin.train_length(request.model);
@@ -131,12 +121,23 @@ void extend(const Options& options) {
 
 }  // namespace
 
+void check_folders(const ExtendOptions& options) {
+  const std::filesystem::path to = options.write, from = options.evaluation->model;
+  if (!options.evaluation->plot.empty()) check_can_write(options.evaluation->plot);
+  if (options.write.empty()) return;
+  check_can_write(to);
+  std::error_code error;
+  if (std::filesystem::equivalent(from, to, error)) {
+    fail("extend: --write: expected another folder than that of the model, but got " + to.string());
+  }
+}
+
 void add_extend(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "extend", "Measure every stretch of a trained rope past its length, and recommend one");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExtendOptions>();
   options->evaluation = add_evaluation_options(*command);
-  command->add_option("--to", options->length, "The length wanted, a multiple of the trained one")
+  command->add_option("--to", options->length, "The length wanted; of a model of bytes a multiple of the trained one")
       ->required();
   command
       ->add_option("--write", options->write,
@@ -145,6 +146,11 @@ void add_extend(CLI::App& app) {
   command->add_option("--choose", options->choose, "With --write: this stretch instead")
       ->type_name("NAME")
       ->needs("--write");
+  command
+      ->add_option("--candidates", options->candidates,
+                   "Of a checkpoint: all, or some by name (else direct, pi, ntk, yarn, dynamic, "
+                   "rerope, self-extend and dual-chunk)")
+      ->delimiter(',');
   command->callback([options] { extend(*options); });
 }
 

@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   sextant::cli::add_train(app, typed);
   sextant::cli::add_evaluate(app);
   sextant::cli::add_extend(app);
+  sextant::cli::add_retrieve(app, typed);
   sextant::cli::add_methods(app);
   sextant::cli::add_claims(app);
   sextant::cli::add_arm(app);

@@ -184,6 +184,17 @@ std::string losses_of(const Extension& extension, const std::vector<size_t>& can
   return fmt::format("{}", fmt::join(texts, " and "));
 }
 
+// " (-1.234 ± 0.056, 95 %)": the loss at the longest length less that of the unchanged model, paired
+// over blocks. Empty if blocks were not kept, or for the unchanged model.
+std::string against(const MeasuredCandidate& candidate, const MeasuredCandidate& direct) {
+  const std::vector<double>&ours = candidate.lengths.back().sliding_blocks,
+        &theirs = direct.lengths.back().sliding_blocks;
+  if (ours.size() < 2 || ours.size() != theirs.size() || &candidate == &direct) return "";
+  std::vector<double> differences;
+  for (size_t n = 0; n < ours.size(); ++n) differences.push_back(ours[n] - theirs[n]);
+  return fmt::format(" ({}, 95 %)", signed_fixed(interval95(differences)));
+}
+
 // Explains why candidates with a lower loss at the longest length are not recommended; ties are
 // left out.
 std::string why_not_lower(const Extension& extension, const Recommendation& found) {
@@ -204,8 +215,8 @@ std::string why_not_lower(const Extension& extension, const Recommendation& foun
   if (!windowed.empty()) {
     text += fmt::format(
         ". Do not be misled by {}: in each layer that is without anything further back than {} "
-        "bytes",
-        losses_of(extension, windowed), trained);
+        "{}s",
+        losses_of(extension, windowed), trained, extension.model.unit);
   }
   return text;
 }
@@ -234,11 +245,12 @@ Recommendation recommend(const Extension& extension) {
   const AtLength &far = best.lengths.back(), &near = at_trained(best, trained);
   found.reason = fmt::format(
       "{} reads texts of {} best, with what it costs at {} counted, of the candidates that see all "
-      "of them: {:.3f} nats per byte on their last {} bytes, against {:.3f} of the model as it is; "
-      "at "
-      "{} it has {:.3f} ({})",
-      best.candidate.name, far.length, near.length, far.sliding.value, extension.model.stride,
-      far_loss(direct), near.length, near.sliding.value, signed_fixed(near.sliding_change.value));
+      "of them: {:.3f} nats per {} on their last {} {}s, against {:.3f} of the model as it is{}; "
+      "at {} it has {:.3f} ({})",
+      best.candidate.name, far.length, near.length, far.sliding.value, extension.model.unit,
+      extension.model.stride, extension.model.unit, far_loss(direct),
+      against(best, direct), near.length, near.sliding.value,
+      signed_fixed(near.sliding_change.value));
   std::string others;
   for (const Recommendation::Tie& tie : found.ties) {
     others +=

@@ -39,16 +39,19 @@ Series series(const std::string& name, const std::vector<AtLength>& lengths, Mea
   return line;
 }
 
-const char* unit_of(const ModelEvaluation& model) {
-  return model.masked ? "nats per masked byte" : "nats per byte";
+std::string unit_of(const ModelEvaluation& model) {
+  return fmt::format("nats per {}{}", model.masked ? "masked " : "", model.unit);
 }
 
 LineChart by_length(const ModelEvaluation& model, const std::string& title) {
   return {.title = title,
           .subtitle =
-              fmt::format("{}, {} weights, {} blocks of {} bytes; bands: two standard errors",
-                          model.method, model.weights, model.blocks, model.lengths.back().length),
-          .x = {.label = "length of the sequence", .unit = "bytes", .scale = chart::Scale::kLog2},
+              fmt::format("{}, {} weights, {} blocks of {} {}s; bands: two standard errors",
+                          model.method, model.weights, model.blocks, model.lengths.back().length,
+                          model.unit),
+          .x = {.label = "length of the sequence",
+                .unit = model.unit + "s",
+                .scale = chart::Scale::kLog2},
           .y = {.label = "loss", .unit = unit_of(model)},
           .markers = {{.x = static_cast<double>(model.train_length), .label = "training length"}}};
 }
@@ -60,8 +63,27 @@ std::string sliding_words(const ModelEvaluation& model) {
         "length around them",
         model.stride);
   }
-  return fmt::format("the last {} bytes of each block, at the end of a window of each length",
-                     model.stride);
+  return fmt::format("the last {} {}s of each block, at the end of a window of each length",
+                     model.stride, model.unit);
+}
+
+bool is_checkpoint(const ModelEvaluation& model) { return model.unit == "token"; }
+
+// A line on nats per byte, which models with other tokens are compared by; empty for models of
+// bytes.
+std::string per_byte(const ModelEvaluation& model) {
+  if (!is_checkpoint(model)) return "";
+  return fmt::format(
+      "a token has {:.3f} bytes in the sliding windows: nats per byte are nats per token / {:.3f}.\n",
+      model.bytes_per_token, model.bytes_per_token);
+}
+
+// The losses by position in the longest sequences; null if they were not measured.
+json by_position_json(const ByPosition& positions, double bytes_per_token) {
+  if (positions.loss.empty()) return nullptr;
+  json loss = json::array();
+  for (const Mean& mean : positions.loss) loss.push_back(mean_json(mean));
+  return {{"bin", positions.bin}, {"bytes_per_token", bytes_per_token}, {"loss", loss}};
 }
 
 // Indices of the candidates, sorted by loss at the longest length, lowest first.
@@ -91,14 +113,14 @@ std::vector<size_t> drawn(const Extension& extension, size_t best) {
 
 std::string table(const ModelEvaluation& model) {
   std::string text = fmt::format(
-      "{}, trained on texts of {} bytes; {} weights{}{}. Nats per byte ± standard error over {} "
-      "blocks of {} bytes.\n\n",
-      model.method, model.train_length, model.weights,
+      "{}, trained on sequences of {} {}s; {} weights{}{}. Nats per {} ± standard error over {} "
+      "blocks of {} {}s.\n\n",
+      model.method, model.train_length, model.unit, model.weights,
       model.memory > 0 ? fmt::format(", a memory of {} positions", model.memory) : "",
       model.drop_channels > 0
           ? fmt::format("; channels of the added vector set to zero: {}", model.drop_channels)
           : "",
-      model.blocks, model.lengths.back().length);
+      model.unit, model.blocks, model.lengths.back().length, model.unit);
   text += fmt::format("{:>8} |{:>16}{:>12} |{:>16}{:>12}{:>10}\n", "", "whole text", "", "sliding",
                       "", "");
   text += fmt::format("{:>8} |{:>16}{:>12} |{:>16}{:>12}{:>10}\n", "length", "loss", "perplexity",
@@ -111,11 +133,15 @@ std::string table(const ModelEvaluation& model) {
                         std::exp(at.loss.value), cell(at.sliding), std::exp(at.sliding.value),
                         signed_fixed(at.sliding_change.value));
   }
-  return text + fmt::format(
+  text += is_checkpoint(model)
+              ? std::string("\nwhole text: all tokens of the window of each length.\n")
+              : fmt::format(
                     "\nwhole text: cut into pieces of each length that do not overlap, {} "
-                    "scored.\nsliding: {} (stride {}); change: against {}.\n",
-                    model.masked ? "one byte of seven" : "every byte", sliding_words(model),
-                    model.stride, model.reference);
+                    "scored.\n",
+                    model.masked ? "one byte of seven" : "every byte");
+  return text + fmt::format("sliding: {} (stride {}); change: against {}.\n", sliding_words(model),
+                            model.stride, model.reference) +
+         per_byte(model);
 }
 
 std::string json_text(const ModelEvaluation& model) {
@@ -137,6 +163,10 @@ std::string json_text(const ModelEvaluation& model) {
               {"reference", model.reference},
               {"unit", unit_of(model)},
               {"lengths", lengths}};
+  if (is_checkpoint(model)) {
+    out["bytes_per_token"] = model.bytes_per_token;
+    out["by_position"] = by_position_json(model.by_position, model.bytes_per_token);
+  }
   if (model.drop_channels > 0) {
     out["drop_channels"] = model.drop_channels;
     out["drop_seed"] = model.drop_seed;
@@ -153,8 +183,9 @@ LineChart chart_of(const ModelEvaluation& model) {
 
 std::string table(const Extension& extension) {
   const ModelEvaluation& model = extension.model;
-  std::string text = fmt::format("Nats per byte on {} (stride {}), {} blocks.\n\n{:<18}",
-                                 sliding_words(model), model.stride, model.blocks, "candidate");
+  std::string text =
+      fmt::format("Nats per {} on {} (stride {}), {} blocks.\n\n{:<18}", model.unit,
+                  sliding_words(model), model.stride, model.blocks, "candidate");
   for (const AtLength& at : model.lengths) text += fmt::format("{:>8}", at.length);
   text += fmt::format("{:>18}  {}\n", "behind the best", "config.json");
   for (const size_t n : by_loss(extension)) {
@@ -167,10 +198,11 @@ std::string table(const Extension& extension) {
         candidate.candidate.in_hugging_face ? "yes" : "no", candidate.candidate.summary);
   }
   return text +
-         "\nconfig.json: whether transformers has words for it. behind: at the longest length, on "
-         "the same bytes.\nin each layer streaming and window see no further back than the "
-         "training "
-         "length.\n";
+         fmt::format("\nconfig.json: whether transformers has words for it. behind: at the longest "
+                     "length, on the same {}s.\nin each layer streaming and window see no further "
+                     "back than the training length.\n",
+                     model.unit) +
+         per_byte(model);
 }
 
 std::string json_text(const Extension& extension, const Recommendation& recommendation) {
@@ -191,6 +223,11 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
                           {"hugging_face", candidate.candidate.in_hugging_face},
                           {"behind", mean_json(candidate.behind)},
                           {"lengths", lengths}});
+    if (is_checkpoint(extension.model)) {
+      candidates.back()["by_position"] =
+          by_position_json(candidate.by_position, extension.model.bytes_per_token);
+      candidates.back()["seconds"] = candidate.seconds;
+    }
   }
   json ties = json::array();
   for (const Recommendation::Tie& tie : recommendation.ties) {
@@ -227,6 +264,29 @@ LineChart chart_of(const Extension& extension, const Recommendation& recommendat
     chart.series.back().low.clear();
     chart.series.back().high.clear();
     chart.series.back().emphasis = n == recommendation.best;
+  }
+  return chart;
+}
+
+LineChart chart_by_position(const Extension& extension, const Recommendation& recommendation) {
+  const ModelEvaluation& model = extension.model;
+  LineChart chart{.title = "Loss by position",
+                  .subtitle = fmt::format("sequences of {} {}s; {} blocks, means of {} positions",
+                                          model.lengths.back().length, model.unit, model.blocks,
+                                          model.by_position.bin),
+                  .x = {.label = "position", .unit = model.unit + "s"},
+                  .y = {.label = "loss", .unit = unit_of(model)},
+                  .markers = {{.x = static_cast<double>(model.train_length),
+                               .label = "training length"}}};
+  for (const size_t n : drawn(extension, recommendation.best)) {
+    const MeasuredCandidate& candidate = extension.candidates[n];
+    Series line{.name = candidate.candidate.name, .emphasis = n == recommendation.best};
+    for (size_t bin = 0; bin < candidate.by_position.loss.size(); ++bin) {
+      line.x.push_back((static_cast<double>(bin) + 0.5) *
+                       static_cast<double>(candidate.by_position.bin));
+      line.y.push_back(candidate.by_position.loss[bin].value);
+    }
+    chart.series.push_back(std::move(line));
   }
   return chart;
 }

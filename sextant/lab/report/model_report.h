@@ -21,5 +21,8 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
 // Draws the candidates with the lowest loss at the longest length, the unchanged model, and the
 // recommended candidate, which is emphasised.
 chart::LineChart chart_of(const Extension& extension, const Recommendation& recommendation);
+// The same candidates by position in the longest sequences, if losses by position were measured.
+chart::LineChart chart_by_position(const Extension& extension,
+                                   const Recommendation& recommendation);
 
 }  // namespace sextant::lab

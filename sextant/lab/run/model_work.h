@@ -31,6 +31,12 @@ struct EvaluationRequest {
 // Receives the blocks done and the total; it ends the work by throwing.
 using OnBlock = std::function<void(int64_t done, int64_t total)>;
 
+// Losses by position in the longest sequences.
+struct ByPosition {
+  int64_t bin = 0;         // positions of a bin
+  std::vector<Mean> loss = {};  // over blocks, of each bin
+};
+
 struct ModelEvaluation {
   std::string method, options;  // JSON object
   int64_t train_length = 0, memory = 0, weights = 0;
@@ -40,21 +46,26 @@ struct ModelEvaluation {
   bool masked = false;            // the model predicts masked bytes
   std::vector<AtLength> lengths;  // changes are against L if it was tested, else the first length
   int64_t reference = 0;          // the length that changes are against
+  std::string unit = "byte";      // what a model predicts, and what lengths count: or "token"
+  double bytes_per_token = 1;     // of the tokens at the ends of blocks, which `sliding` scores
+  ByPosition by_position = {};
 };
 
 // A method that uses the weights of a trained rope past its training length.
 struct StretchCandidate {
-  std::string name;              // "yarn"
-  std::string summary;           // "YaRN: ... (Peng et al. 2023)"
-  std::string method;            // name in the registry
-  std::string options;           // JSON object
+  std::string name = {};         // "yarn"
+  std::string summary = {};      // "YaRN: ... (Peng et al. 2023)"
+  std::string method = {};       // name in the registry
+  std::string options = {};      // JSON object
   bool in_hugging_face = false;  // config.json can express it for the model's architecture
 };
 
 struct MeasuredCandidate {
   StretchCandidate candidate;
-  std::vector<AtLength> lengths;  // changes are against the unchanged model at L
-  Mean behind;  // sliding loss at the longest length, minus the lowest of all candidates
+  std::vector<AtLength> lengths = {};  // changes are against the unchanged model at L
+  Mean behind = {};  // sliding loss at the longest length, minus the lowest of all candidates
+  ByPosition by_position = {};
+  double seconds = 0;  // of all its forward passes; 0: not known
 };
 
 struct Extension {

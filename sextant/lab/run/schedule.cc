@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "sextant/files/write_file.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/report/result.h"
+#include "sextant/lab/run/interruptions.h"
+#include "sextant/lab/run/last_line.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/worker.h"
 
@@ -23,41 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr int kPollMilliseconds = 100;
 constexpr std::chrono::seconds kPatience{20};  // time for workers to save before they are killed
-
-volatile std::sig_atomic_t interruptions = 0;
-
-void count_interruption(int) { interruptions = interruptions + 1; }
-
-// Counts SIGINT and SIGTERM during its lifetime.
-class CountInterruptions {
- public:
-  CountInterruptions() {
-    interruptions = 0;
-    struct sigaction action {};
-    action.sa_handler = count_interruption;  // no SA_RESTART, so that poll() returns
-    ::sigaction(SIGINT, &action, &old_int_);
-    ::sigaction(SIGTERM, &action, &old_term_);
-  }
-  CountInterruptions(const CountInterruptions&) = delete;
-  CountInterruptions& operator=(const CountInterruptions&) = delete;
-  ~CountInterruptions() {
-    ::sigaction(SIGINT, &old_int_, nullptr);
-    ::sigaction(SIGTERM, &old_term_, nullptr);
-  }
-
- private:
-  struct sigaction old_int_ {
-  }, old_term_{};
-};
-
-std::string last_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line, last;
-  while (std::getline(file, line)) {
-    if (!line.empty()) last = line;
-  }
-  return last;
-}
 
 // Multiplications per token, which approximate its cost.
 double weights_read(const DecoderOptions& model) {
@@ -81,7 +47,6 @@ class Schedule {
   }
 
   ScheduleEnd run() {
-    const CountInterruptions counting;
     while (true) {
       if (!stopping()) start_what_can();
       if (count(State::kRunning) == 0) break;
@@ -106,7 +71,7 @@ class Schedule {
   };
 
   // After a signal, or after a failed write.
-  bool stopping() const { return interruptions > 0 || !end_.cannot_write.empty(); }
+  bool stopping() const { return interruptions_.count() > 0 || !end_.cannot_write.empty(); }
 
   int64_t count(State state) const { return std::ranges::count(units_, state, &Unit::state); }
 
@@ -170,7 +135,7 @@ class Schedule {
     if (ending == Ending::kCannotWrite) {
       unit.state = State::kWaiting;
       if (end_.cannot_write.empty()) end_.cannot_write = unit.arm.name() + ": " + said;
-    } else if (ending == Ending::kStopped || (ending == Ending::kFailed && interruptions > 0)) {
+    } else if (ending == Ending::kStopped || (ending == Ending::kFailed && interruptions_.count() > 0)) {
       unit.state = State::kWaiting;
     } else if (ending == Ending::kFailed && !said.empty()) {
       failed(unit, said);
@@ -211,7 +176,7 @@ class Schedule {
                         ? "stopping: saving what is done (once more to stop at once)"
                         : "stopping: " + end_.cannot_write);
     }
-    const bool at_once = interruptions > 1 || now > deadline_;
+    const bool at_once = interruptions_.count() > 1 || now > deadline_;
     if (!first && !at_once) return;
     for (const Unit& unit : units_) {
       if (unit.state == State::kRunning) unit.worker->send(at_once ? SIGKILL : SIGTERM);
@@ -239,6 +204,7 @@ class Schedule {
   }
 
   const ScheduleOptions& options_;
+  const Interruptions interruptions_;
   std::vector<Unit> units_;
   ScheduleEnd end_;
   Progress progress_;

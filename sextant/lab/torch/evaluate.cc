@@ -7,7 +7,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "sextant/lab/data/masked_text.h"
@@ -21,23 +20,6 @@ double mean_of(std::span<const float> values) {
   double sum = 0;
   for (const float value : values) sum += value;
   return sum / static_cast<double>(values.size());
-}
-
-// Mean over blocks and its standard error. Blocks are far enough apart to be independent.
-Mean mean_of_blocks(std::span<const double> values) {
-  const auto count = static_cast<double>(values.size());
-  Mean mean;
-  for (const double value : values) mean.value += value / count;
-  double squares = 0;
-  for (const double value : values) squares += (value - mean.value) * (value - mean.value);
-  mean.error = std::sqrt(squares / (count - 1) / count);
-  return mean;
-}
-
-// Rounds to 1e-6 to keep result files short; another seed changes a loss by at least 0.001.
-std::vector<double> rounded(std::vector<double> values) {
-  for (double& value : values) value = std::round(value * 1e6) / 1e6;
-  return values;
 }
 
 // The scores of one block at one length.
@@ -136,12 +118,6 @@ BlockScores masked_scores(const Decoder& decoder, std::string_view block, size_t
 
 }  // namespace
 
-Mean mean_difference(std::span<const double> values, std::span<const double> reference) {
-  std::vector<double> differences;
-  for (size_t n = 0; n < values.size(); ++n) differences.push_back(values[n] - reference[n]);
-  return mean_of_blocks(differences);
-}
-
 bool predicts_masked_bytes(const DecoderOptions& model) {
   return model.vocabulary == kMaskedVocabulary && model.padding == kPaddingToken;
 }
@@ -180,19 +156,9 @@ Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> bl
 
   const auto trained = static_cast<size_t>(std::ranges::find(options.lengths, scoring.reference) -
                                            options.lengths.begin());
-  Evaluation evaluation{.lengths = {}, .loss_at = loss_at, .blocks = at_length};
-  for (size_t n = 0; n < options.lengths.size(); ++n) {
-    const BlockLosses& here = at_length[n];
-    const BlockLosses& reference = at_length.at(trained);
-    evaluation.lengths.push_back(
-        {.length = options.lengths[n],
-         .loss = mean_of_blocks(here.loss),
-         .sliding = mean_of_blocks(here.sliding),
-         .loss_change = mean_difference(here.loss, reference.loss),
-         .sliding_change = mean_difference(here.sliding, reference.sliding),
-         .sliding_blocks = rounded(here.sliding)});
-  }
-  return evaluation;
+  return {.lengths = at_lengths(options.lengths, at_length, trained),
+          .loss_at = loss_at,
+          .blocks = at_length};
 }
 
 }  // namespace sextant::lab

@@ -22,15 +22,11 @@
 #include <vector>
 
 #include "sextant/lab/plan/settings.h"
+#include "sextant/lab/report/block_losses.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/models/decoder/decoder.h"
 
 namespace sextant::lab {
-
-// The mean losses of each block at one length.
-struct BlockLosses {
-  std::vector<double> loss, sliding;
-};
 
 struct Evaluation {
   std::vector<AtLength> lengths;
@@ -50,9 +46,6 @@ struct Scoring {
   Reading reading = {};
   bool masked = false;  // the model predicts masked bytes
 };
-
-// The mean of values[n] - reference[n] over blocks, and its standard error; both have at least 2.
-Mean mean_difference(std::span<const double> values, std::span<const double> reference);
 
 // The blocks have options.longest() + 1 bytes, as from test_blocks(). on_block(n) is called after n
 // blocks; it ends the evaluation by throwing.

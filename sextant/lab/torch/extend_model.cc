@@ -1,10 +1,10 @@
 #include "sextant/lab/torch/extend_model.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
 #include "sextant/lab/plan/stretch_candidates.h"
+#include "sextant/lab/report/extension.h"
 #include "sextant/lab/torch/evaluate_model.h"
 #include "sextant/models/hugging_face/family.h"
 
@@ -53,30 +53,14 @@ Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block
     const auto before = static_cast<int64_t>(evaluations.size()) * model.test.blocks;
     evaluations.push_back(model.evaluate([&](int64_t done) { on_block(before + done, total); }));
   }
-  Extension extension{.model = model.described(evaluations.front()), .candidates = {}};
-
-  const auto sliding = [&](const Evaluation& evaluation) {
-    return evaluation.lengths.back().sliding.value;
-  };
-  const Evaluation& best = *std::ranges::min_element(evaluations, {}, sliding);
-  const auto at = static_cast<size_t>(std::ranges::find(request.lengths, config.train_length) -
-                                      request.lengths.begin());
-  const BlockLosses& plain = evaluations.front().blocks[at];
+  std::vector<CandidateLosses> losses;
   for (size_t n = 0; n < candidates.size(); ++n) {
-    MeasuredCandidate measured{.candidate = candidates[n], .lengths = evaluations[n].lengths};
-    measured.candidate.in_hugging_face =
+    losses.push_back({.candidate = candidates[n], .blocks = evaluations[n].blocks});
+    losses.back().candidate.in_hugging_face =
         hugging_face::choose_family(read_by(config, candidates[n])).family !=
         hugging_face::Family::kOwn;
-    for (size_t length = 0; length < measured.lengths.size(); ++length) {
-      const BlockLosses& here = evaluations[n].blocks[length];
-      measured.lengths[length].loss_change = mean_difference(here.loss, plain.loss);
-      measured.lengths[length].sliding_change = mean_difference(here.sliding, plain.sliding);
-    }
-    measured.behind =
-        mean_difference(evaluations[n].blocks.back().sliding, best.blocks.back().sliding);
-    extension.candidates.push_back(std::move(measured));
   }
-  return extension;
+  return extension_of(model.described(evaluations.front()), losses);
 }
 
 void write_extended(const std::filesystem::path& model, const StretchCandidate& candidate,

@@ -1,0 +1,122 @@
+"""The folder of an arm, and the progress of a worker (``sextant/lab/run/worker.h``)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+
+from sextant.measure.errors import CannotWrite, MeasureError, Stopped
+
+PROGRESS_FILE = 3
+STOPPED_STATUS = 75
+CANNOT_WRITE_STATUS = 74
+
+
+class Arm:
+    """An assignment, and the records made for it so far.
+
+    Each record is one line of records.jsonl. An interruption can leave an incomplete last line,
+    which is dropped when the folder is opened again.
+    """
+
+    def __init__(self, folder: str | pathlib.Path) -> None:
+        self.folder = pathlib.Path(folder)
+        path = self.folder / "arm.json"
+        try:
+            self.assignment = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise MeasureError(f"{path}: expected the assignment of an arm, but got: {error}"
+                               ) from error
+        self._path = self.folder / "records.jsonl"
+        self._records = self._read()
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def done(self) -> bool:
+        return (self.folder / "done.json").exists()
+
+    def records(self) -> list[dict]:
+        return list(self._records)
+
+    def append(self, record: dict) -> None:
+        """Writes a record to the disk. Raises CannotWrite."""
+        try:
+            with open(self._path, "ab") as file:
+                file.write(json.dumps(record).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise CannotWrite(f"{self._path}: cannot write: {error.strerror}") from error
+        self._records.append(record)
+
+    def finish(self, **facts: object) -> None:
+        """Notes that all records are there, beside facts such as versions."""
+        path = self.folder / "done.json"
+        part = path.with_suffix(".part")
+        try:
+            part.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+            os.replace(part, path)
+        except OSError as error:
+            raise CannotWrite(f"{path}: cannot write: {error.strerror}") from error
+
+    def _read(self) -> list[dict]:
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return []
+        whole = data.rfind(b"\n") + 1
+        if whole != len(data):
+            with open(self._path, "r+b") as file:
+                file.truncate(whole)
+        try:
+            return [json.loads(line) for line in data[:whole].splitlines()]
+        except ValueError as error:
+            raise MeasureError(f"{self._path}: expected one JSON object per line, but got: {error}"
+                               ) from error
+
+
+class Progress:
+    """Reports to the command through descriptor 3, where there is one.
+
+    total: tokens of all arms; done: those whose records an earlier run made."""
+
+    def __init__(self, total: float, done: float) -> None:
+        self._total, self._done, self._stop = total, done, False
+        try:
+            os.fstat(PROGRESS_FILE)
+            self._open = True
+        except OSError:
+            self._open = False
+
+    def catch_signals(self) -> None:
+        """Lets SIGTERM ask for a stop after the present record."""
+        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "_stop", True))
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    def add(self, tokens: float, text: str) -> None:
+        """Counts tokens as done and says what comes next."""
+        self._done += tokens
+        self._send(f"{self._done} {self._total} {text}")
+
+    def fail(self, reason: str) -> None:
+        self._send(f"! {reason}")
+
+    def stop_requested(self) -> bool:
+        return self._stop
+
+    def check_stop(self) -> None:
+        if self._stop:
+            raise Stopped
+
+    def _send(self, line: str) -> None:
+        if not self._open:
+            return
+        try:
+            os.write(PROGRESS_FILE, line.replace("\n", " ").encode() + b"\n")
+        except OSError:
+            self._open = False  # the command may be gone; records are on the disk

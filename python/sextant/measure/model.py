@@ -1,0 +1,125 @@
+"""Checkpoints: a folder in Hugging Face's format, or a GGUF file that transformers reads."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import json
+import pathlib
+from typing import Any, Iterator
+
+from sextant.measure.errors import MeasureError
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+@dataclasses.dataclass
+class Loaded:
+    """A causal language model on the CPU, with its tokenizer.
+
+    attention: the implementation that computes the model's own positions, "sextant" or the
+    model's own."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+    attention: str = ""
+
+
+def load(path: str, dtype: str = "auto", threads: int = 0) -> Loaded:
+    """Loads a model of a folder with config.json, or of a .gguf file.
+
+    dtype: one of DTYPES; "auto" is that of the weights. threads: of torch, 0 for its default.
+    Nothing is downloaded. Raises MeasureError for a model that cannot be loaded."""
+    place = pathlib.Path(path)
+    if dtype not in DTYPES:
+        raise MeasureError(f"dtype: expected one of {', '.join(DTYPES)}, but got {dtype!r}")
+    where, more = _source(place)
+    import torch
+    import transformers
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    if threads:
+        torch.set_num_threads(threads)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True, **more)
+        model = AutoModelForCausalLM.from_pretrained(where, local_files_only=True, dtype=dtype,
+                                                     **more)
+    except (ImportError, OSError, ValueError, KeyError) as error:
+        raise MeasureError(f"{path}: transformers {transformers.__version__} cannot load it: "
+                           f"{_first_line(error)}") from error
+    if not getattr(tokenizer, "is_fast", False):
+        raise MeasureError(f"{path}: tokenizer: expected one with tokenizer.json, whose tokens have "
+                           f"offsets, but got {type(tokenizer).__name__}")
+    if more and dtype == "auto":  # a quantised GGUF has no dtype of its own
+        model = model.to(torch.bfloat16)
+    return Loaded(model.eval(), tokenizer, place.name)
+
+
+def _source(place: pathlib.Path) -> tuple[str, dict[str, str]]:
+    if place.is_dir() and not (place / "config.json").exists():
+        files = sorted(place.glob("*.gguf"))
+        if len(files) != 1:
+            raise MeasureError(f"{place}: expected config.json or one .gguf file, but got "
+                               f"{len(files)} .gguf files")
+        place = files[0]
+    if place.is_dir():
+        return str(place), {}
+    if not place.is_file():
+        raise MeasureError(f"{place}: expected a folder with config.json or a .gguf file, but there "
+                           "is none")
+    for package in ("gguf", "accelerate"):
+        if importlib.util.find_spec(package) is None:
+            raise MeasureError(f"{place}: transformers reads GGUF with the packages gguf and "
+                               f"accelerate, but {package} is not installed")
+    return str(place.parent), {"gguf_file": place.name}
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+@contextlib.contextmanager
+def positions(loaded: Loaded, candidate: dict) -> Iterator[None]:
+    """Computes the model with a candidate's positions inside the block.
+
+    candidate: {"name", "method", "options"}; without a method the model's own positions, computed
+    by Sextant where it serves the model, else by the model's own attention."""
+    import sextant.transformers as ours
+
+    try:
+        if candidate["method"] is None:
+            try:
+                ours.accelerate(loaded.model)
+                loaded.attention = "sextant"
+            except ours.ModelError:
+                loaded.attention = loaded.model.config._attn_implementation
+        else:
+            ours.stretch(loaded.model, candidate["method"], **candidate["options"])
+            loaded.attention = "sextant"
+    except (ours.ModelError, ValueError, RuntimeError) as error:
+        raise MeasureError(f"{loaded.name}: {candidate['name']}: {_first_line(error)}") from error
+    try:
+        yield
+    finally:
+        ours.restore(loaded.model)
+
+
+def facts(loaded: Loaded) -> dict:
+    """Versions and sizes, for the reader of results."""
+    import torch
+    import transformers
+
+    return {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__,
+            "dtype": str(loaded.model.dtype).removeprefix("torch."),
+            "attention": loaded.attention,
+            "weights": sum(p.numel() for p in loaded.model.parameters())}
+
+
+def key_of(assignment: dict) -> str:
+    """Arms with the same key share a loaded model."""
+    return json.dumps([assignment.get(name) for name in ("model", "dtype", "threads")])

@@ -1,0 +1,172 @@
+#include "sextant/cli/extend_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "sextant/base/error.h"
+#include "sextant/files/write_file.h"
+#include "sextant/lab/plan/engine_words.h"
+#include "sextant/lab/report/model_report.h"
+#include "sextant/lab/run/measure_losses.h"
+#include "sextant/lab/run/progress.h"
+
+namespace sextant::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kInterrupted = 130;  // exit status of a command that a signal stopped
+
+std::string on_one_line(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+void print_words(const char* engine, const lab::Words& words, const fs::path& file) {
+  if (words.text.empty()) {
+    fmt::print("  {:<13} cannot say it: {}\n", engine, words.obstacle);
+    return;
+  }
+  write_file(file, words.text);
+  // A whole config.json is long.
+  const bool is_short = words.text.size() < 300;
+  fmt::print("  {:<13} {}{}\n", engine, is_short ? on_one_line(words.text) + "  # " : "",
+             file.string());
+}
+
+// The candidate to write: the chosen one, or the best one that config.json can express.
+const lab::MeasuredCandidate& candidate_to_write(const ExtendOptions& options,
+                                      const lab::Extension& extension,
+                                      const lab::Recommendation& recommendation) {
+  for (const lab::MeasuredCandidate& candidate : extension.candidates) {
+    if (candidate.candidate.name == options.choose) return candidate;
+  }
+  return extension.candidates.at(recommendation.writable.value_or(recommendation.best));
+}
+
+// Copies the folder with another config.json, which is written last.
+void write_folder(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
+                  const std::string& config) {
+  const fs::path to = options.write;
+  fs::create_directories(to);
+  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoint.path)) {
+    if (!entry.is_regular_file() || entry.path().filename() == "config.json") continue;
+    fs::copy_file(entry.path(), to / entry.path().filename(), fs::copy_options::overwrite_existing);
+  }
+  write_file(to / "config.json", config);
+}
+
+void check_request(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
+                   const std::vector<lab::StretchCandidate>& candidates) {
+  if (options.write.empty()) return;
+  if (!fs::is_directory(checkpoint.path) || checkpoint.rope.dialect == "GGUF") {
+    fail("extend: --write: expected a model folder with config.json, but got a GGUF file; the "
+         "words for engines are printed without it");
+  }
+  if (options.choose.empty()) return;
+  const auto chosen = std::ranges::find(candidates, options.choose, &lab::StretchCandidate::name);
+  if (chosen == candidates.end()) {
+    std::string known;
+    for (const lab::StretchCandidate& one : candidates) known += " " + one.name;
+    fail("extend: --choose: expected one of" + known + ", but got " + options.choose);
+  }
+  const lab::EngineWords words = lab::engine_words(checkpoint, *chosen, options.length);
+  if (words.hugging_face.text.empty()) {
+    fail("extend: --choose: expected a candidate that config.json can express, but got " +
+         options.choose + ": " + words.hugging_face.obstacle);
+  }
+}
+
+void print_all(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
+         const lab::Extension& found, const lab::Recommendation& recommendation,
+         const fs::path& folder) {
+  fmt::print("{}\nRecommended: {}.\n", lab::table(found), recommendation.reason);
+  const lab::MeasuredCandidate& best = found.candidates.at(recommendation.best);
+  const lab::MeasuredCandidate& candidate = candidate_to_write(options, found, recommendation);
+  if (&best != &candidate) {
+    fmt::print("No engine has words for {}; in Python: sextant.transformers.stretch(model, \"{}\"). "
+               "Of what engines can say: {}, {:.3f} nats per token there.\n",
+               best.candidate.name, best.candidate.method, candidate.candidate.name,
+               candidate.lengths.back().sliding.value);
+  }
+  fmt::print("\n{} to {} tokens, as engines are told:\n", candidate.candidate.name,
+             options.length);
+  const lab::EngineWords words =
+      lab::engine_words(checkpoint, candidate.candidate, options.length);
+  print_words("transformers", words.hugging_face, folder / "words" / "config.json");
+  print_words("vLLM", words.vllm, folder / "words" / "vllm.txt");
+  print_words("llama.cpp", words.llama_cpp, folder / "words" / "llama.cpp.txt");
+}
+
+// The result with the words of the engines; null where an engine has none.
+std::string json_of(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
+                      const lab::Extension& found, const lab::Recommendation& recommendation) {
+  nlohmann::json out = nlohmann::json::parse(lab::json_text(found, recommendation));
+  const lab::StretchCandidate& candidate = candidate_to_write(options, found, recommendation).candidate;
+  const lab::EngineWords words = lab::engine_words(checkpoint, candidate, options.length);
+  const auto text = [](const lab::Words& one) {
+    return one.text.empty() ? nlohmann::json() : nlohmann::json(one.text);
+  };
+  out["model"] = checkpoint.name;
+  out["words"] = {{"candidate", candidate.name},
+                  {"hugging_face", text(words.hugging_face)},
+                  {"vllm", text(words.vllm)},
+                  {"llama_cpp", text(words.llama_cpp)}};
+  return out.dump(2) + "\n";
+}
+
+}  // namespace
+
+void extend_checkpoint(const ExtendOptions& options) {
+  const EvaluationOptions& evaluation = *options.evaluation;
+  const lab::Checkpoint checkpoint = lab::read_checkpoint("extend", evaluation.model);
+  lab::check_can_stretch(checkpoint);
+  const int64_t trained = checkpoint.train_length;
+  if (options.length <= trained) {
+    fail(fmt::format("extend: --to: expected more than the training length, {}, but got {}",
+                     trained, options.length));
+  }
+  const std::vector<lab::StretchCandidate> candidates =
+      lab::checkpoint_candidates(checkpoint, options.length, options.candidates);
+  check_request(options, checkpoint, candidates);
+  check_folders(options);
+  lab::CheckpointRequest request = checkpoint_request_of("extend", evaluation);
+  request.text.lengths = {trained, options.length};
+  const fs::path folder = lab::folder_of(request, checkpoint);
+  const std::optional<lab::Extension> found =
+      lab::extend_checkpoint(request, checkpoint, candidates);
+  if (!found) {
+    lab::note("stopped; the same command goes on");
+    throw CLI::RuntimeError(kInterrupted);
+  }
+  const lab::Recommendation recommendation = lab::recommend(*found);
+  if (evaluation.as_json) {
+    fmt::print("{}", json_of(options, checkpoint, *found, recommendation));
+  } else {
+    print_all(options, checkpoint, *found, recommendation, folder);
+  }
+  if (!options.write.empty()) {
+    const lab::MeasuredCandidate& candidate = candidate_to_write(options, *found, recommendation);
+    const lab::EngineWords words =
+        lab::engine_words(checkpoint, candidate.candidate, options.length);
+    if (words.hugging_face.text.empty()) {
+      fail("extend: --write: no candidate that was measured can be said in config.json");
+    }
+    write_folder(options, checkpoint, words.hugging_face.text);
+    if (!evaluation.as_json) {
+      fmt::print("{}: the model, stretched by {}\n", options.write, candidate.candidate.name);
+    }
+  }
+  EvaluationOptions charts = evaluation;
+  if (charts.plot.empty()) charts.plot = folder.string();
+  plot(lab::chart_of(*found, recommendation), "extend", charts);
+  plot(lab::chart_by_position(*found, recommendation), "loss-by-position", charts);
+}
+
+}  // namespace sextant::cli

@@ -1,0 +1,258 @@
+// sextant retrieve MODEL: plants facts in long prompts and measures whether a checkpoint, or a
+// server that runs it, finds them. The tasks are short forms of RULER's (Hsieh et al. 2024); Python
+// asks the model (python/sextant/measure).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sextant/base/error.h"
+#include "sextant/cli/commands.h"
+#include "sextant/files/write_file.h"
+#include "sextant/lab/plan/checkpoint.h"
+#include "sextant/lab/report/retrieval_report.h"
+#include "sextant/lab/run/measure.h"
+#include "sextant/lab/run/progress.h"
+
+namespace sextant::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kInterrupted = 130;
+constexpr int64_t kShortestPrompt = 256;
+constexpr std::array<const char*, 5> kTasks = {"needle", "multi-key", "multi-value", "variables",
+                                               "common-words"};
+
+struct RetrieveOptions {
+  std::string model, endpoint, endpoint_model, method, options = "{}", dtype = "auto", out;
+  std::vector<int64_t> lengths = {1024, 2048, 4096};
+  std::vector<std::string> tasks = {kTasks.begin(), kTasks.end()};
+  int64_t samples = 20, depths = 5, seed = 0;
+  int threads = 0;
+  bool chat = false, as_json = false;
+};
+
+[[noreturn]] void refuse(const std::string& where, const std::string& expected,
+                         const std::string& got) {
+  fail(fmt::format("retrieve: {}: expected {}, but got {}", where, expected, got));
+}
+
+void check_lengths(const std::vector<int64_t>& lengths) {
+  int64_t before = kShortestPrompt - 1;
+  for (const int64_t length : lengths) {
+    if (length <= before) {
+      refuse("--lengths", fmt::format("rising numbers of tokens from {}", kShortestPrompt),
+             fmt::format("{}", fmt::join(lengths, ",")));
+    }
+    before = length;
+  }
+}
+
+void check_tasks(const std::vector<std::string>& tasks) {
+  for (auto task = tasks.begin(); task != tasks.end(); ++task) {
+    if (std::ranges::find(kTasks, *task) == kTasks.end()) {
+      refuse("--tasks", fmt::format("some of {}", fmt::join(kTasks, ", ")), *task);
+    }
+    if (std::find(tasks.begin(), task, *task) != task) {
+      refuse("--tasks", "each task once", *task + " twice");
+    }
+  }
+}
+
+json method_options(const std::string& text) {
+  const json options = json::parse(text, nullptr, false);
+  if (!options.is_object()) refuse("--options", "a JSON object", text);
+  return options;
+}
+
+void check_tokenizer(const fs::path& folder) {
+  const fs::path file = folder / "tokenizer.json";
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) refuse(file.string(), "a file", "none");
+}
+
+// Letters, digits, dots and dashes of a URL or a name, for the name of a folder.
+std::string folder_name(std::string text) {
+  text = text.substr(text.find("://") == std::string::npos ? 0 : text.find("://") + 3);
+  for (char& c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
+  }
+  while (text.ends_with('-')) text.pop_back();
+  return text;
+}
+
+fs::path out_folder(const RetrieveOptions& options) {
+  if (!options.out.empty()) return options.out;
+  std::string name =
+      folder_name(options.endpoint_model.empty() ? options.endpoint : options.endpoint_model);
+  if (options.endpoint.empty()) {
+    const fs::path model = fs::absolute(options.model).lexically_normal();
+    name = (model.has_filename() ? model : model.parent_path()).filename().string();
+  }
+  return fs::path("runs") / ("retrieve-" + name);
+}
+
+int threads_of(const RetrieveOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void check(const RetrieveOptions& options) {
+  check_lengths(options.lengths);
+  check_tasks(options.tasks);
+  if (options.depths > options.samples) {
+    refuse("--depths", fmt::format("at most the number of samples, {}", options.samples),
+           std::to_string(options.depths));
+  }
+  if (options.endpoint.empty()) {
+    if (options.model.empty()) throw CLI::RequiredError("MODEL or --endpoint");
+  } else if (!options.endpoint.starts_with("http://") &&
+             !options.endpoint.starts_with("https://")) {
+    refuse("--endpoint", "a URL that begins with http:// or https://", options.endpoint);
+  }
+}
+
+// The manifest has all that decides the records; threads do not.
+lab::Measurement measurement_of(const RetrieveOptions& options) {
+  check(options);
+  json manifest = {
+      {"measure", "retrieval"},
+      {"model", nullptr},
+      {"endpoint", nullptr},
+      {"candidate", {{"name", "own"}, {"method", nullptr}, {"options", json::object()}}},
+      {"dtype", options.dtype},
+      {"retrieval",
+       {{"lengths", options.lengths},
+        {"tasks", options.tasks},
+        {"samples", options.samples},
+        {"depths", options.depths},
+        {"seed", options.seed},
+        {"chat", options.chat}}}};
+  if (!options.method.empty()) {
+    manifest["candidate"] = {{"name", options.method},
+                             {"method", options.method},
+                             {"options", method_options(options.options)}};
+  }
+  if (options.endpoint.empty()) {
+    // Its errors would otherwise come only after Python has started.
+    const lab::Checkpoint checkpoint = lab::read_checkpoint("retrieve", options.model);
+    manifest["model"] = checkpoint.path.string();
+    manifest["files"] = checkpoint.files;
+    if (checkpoint.train_length > 0) manifest["trained_length"] = checkpoint.train_length;
+  } else {
+    manifest["endpoint"] = {{"url", options.endpoint}, {"model", nullptr}};
+    if (!options.endpoint_model.empty()) manifest["endpoint"]["model"] = options.endpoint_model;
+    if (!options.model.empty()) {
+      check_tokenizer(options.model);
+      manifest["model"] = fs::absolute(options.model).lexically_normal().string();
+    }
+  }
+  json assignment = manifest;
+  assignment.erase("trained_length");
+  assignment.erase("files");
+  assignment["threads"] = threads_of(options);
+  return {.command = "retrieve",
+          .folder = out_folder(options),
+          .manifest = manifest,
+          .arms = {{.name = "retrieval", .assignment = assignment}}};
+}
+
+int retrieve(const RetrieveOptions& options, const std::string& command_line) {
+  const lab::Measurement measurement = measurement_of(options);
+  check_can_write(measurement.folder);
+  if (!lab::run_measurement(measurement)) {
+    lab::note("stopped; the same command continues: " + command_line);
+    return kInterrupted;
+  }
+  const lab::MeasuredArm& arm = measurement.arms.front();
+  const lab::RetrievalScores scores = lab::retrieval_scores(lab::records_of(measurement, arm));
+  const json facts = lab::facts_of(measurement, arm);
+  const fs::path page = measurement.folder / "report.html";
+  chart::write_report(lab::report_page(scores, measurement.manifest, facts, command_line), page);
+  if (options.as_json) {
+    fmt::print("{}", lab::json_text(scores, measurement.manifest, facts));
+  } else {
+    fmt::print("{}\n{}\n", lab::table(scores), page.string());
+  }
+  return 0;
+}
+
+void declare_tasks(CLI::App& command, RetrieveOptions& options) {
+  command.add_option("--lengths", options.lengths, "Lengths of the prompts in tokens, rising")
+      ->delimiter(',')
+      ->capture_default_str();
+  command.add_option("--tasks", options.tasks, fmt::format("Some of {}", fmt::join(kTasks, ", ")))
+      ->delimiter(',')
+      ->default_str("all");
+  command.add_option("--samples", options.samples, "Prompts per task and length")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20))
+      ->capture_default_str();
+  command.add_option("--depths", options.depths, "Places of the facts, from the start to the end")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Seed of the prompts")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_flag("--chat", options.chat, "Ask with the model's chat template");
+}
+
+void declare_model(CLI::App& command, RetrieveOptions& options) {
+  command.add_option("MODEL", options.model,
+                     "Folder with config.json and tokenizer.json, or a GGUF file; with --endpoint, "
+                     "if at all: a folder with tokenizer.json");
+  CLI::Option* endpoint =
+      command
+          .add_option("--endpoint", options.endpoint,
+                      "Ask a server with OpenAI's API (llama.cpp, vLLM) instead of a file")
+          ->type_name("URL");
+  command.add_option("--endpoint-model", options.endpoint_model, "The model's name there")
+      ->type_name("NAME")
+      ->needs(endpoint);
+  CLI::Option* method = command
+                            .add_option("--method", options.method,
+                                        "Measure the model with other positions: a method of "
+                                        "sextant.transformers.stretch (else its own)")
+                            ->type_name("NAME")
+                            ->excludes(endpoint);
+  command.add_option("--options", options.options, "With --method: its options")
+      ->type_name("JSON")
+      ->needs(method);
+  command.add_option("--dtype", options.dtype, "Number format of the weights")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
+      ->capture_default_str()
+      ->excludes(endpoint);
+  command.add_option("--threads", options.threads, "Threads (else as many as cores)")
+      ->check(CLI::PositiveNumber)
+      ->excludes(endpoint);
+}
+
+}  // namespace
+
+void add_retrieve(CLI::App& app, const std::string& command_line) {
+  CLI::App* command = app.add_subcommand(
+      "retrieve", "Does a model find facts in long prompts? RULER's tasks in short form");
+  auto options = std::make_shared<RetrieveOptions>();
+  declare_model(*command, *options);
+  declare_tasks(*command, *options);
+  command
+      ->add_option("--out", options->out,
+                   "Folder for records and report.html (else runs/retrieve-NAME); again: goes on")
+      ->type_name("DIR");
+  command->add_flag("--json", options->as_json, "Everything, for programs");
+  command->callback([options, command_line] {
+    const int status = retrieve(*options, command_line);
+    if (status != 0) throw CLI::RuntimeError(status);
+  });
+}
+
+}  // namespace sextant::cli

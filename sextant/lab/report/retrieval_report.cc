@@ -1,0 +1,300 @@
+#include "sextant/lab/report/retrieval_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "sextant/lab/report/format_number.h"
+#include "sextant/version.h"
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kMeanOfTasks = "mean of tasks";
+// Bytes of an answer that the page shows; the CSV has all of it.
+constexpr size_t kShownBytes = 160;
+
+std::string percent(double share, int decimals = 1) { return fixed(100 * share, decimals); }
+
+// "85.0 [64, 95]"
+std::string cell(const ScoreInterval& score) {
+  return fmt::format("{} [{}, {}]", percent(score.mean), percent(score.low, 0),
+                     percent(score.high, 0));
+}
+
+// "2048", "at least 4096" for the longest length, "less than 1024" for none.
+std::string length_words(const RetrievalScores& scores, int64_t length) {
+  if (length == 0) return fmt::format("less than {}", scores.lengths.front());
+  return fmt::format("{}{}", length == scores.lengths.back() ? "at least " : "", length);
+}
+
+// "20 samples per task and length", or the range if they differ.
+std::string samples_words(const RetrievalScores& scores) {
+  size_t fewest = scores.samples.size(), most = 0;
+  for (const std::string& task : scores.tasks) {
+    for (const int64_t length : scores.lengths) {
+      const auto count = static_cast<size_t>(
+          std::ranges::count_if(scores.samples, [&](const RetrievalSample& sample) {
+            return sample.task == task && sample.length == length;
+          }));
+      fewest = std::min(fewest, count);
+      most = std::max(most, count);
+    }
+  }
+  return fmt::format("{}{} samples per task and length", fewest,
+                     fewest == most ? "" : fmt::format(" to {}", most));
+}
+
+std::string model_words(const json& manifest) {
+  const json& endpoint = manifest.at("endpoint");
+  if (!endpoint.is_null()) {
+    const std::string url = endpoint.at("url");
+    return endpoint.at("model").is_null()
+               ? url
+               : fmt::format("{} at {}", endpoint.at("model").get<std::string>(), url);
+  }
+  return std::filesystem::path(manifest.at("model").get<std::string>()).filename().string();
+}
+
+std::string positions_words(const json& manifest) {
+  const json& candidate = manifest.at("candidate");
+  if (candidate.at("method").is_null()) return "its own positions";
+  const std::string options = candidate.at("options").dump();
+  return fmt::format("{}{}", candidate.at("method").get<std::string>(),
+                     options == "{}" ? "" : " " + options);
+}
+
+json interval_json(const ScoreInterval& score) {
+  return {{"mean", score.mean}, {"low", score.low}, {"high", score.high}};
+}
+
+json lengths_json(const RetrievalScores& scores, const std::vector<ScoreInterval>& row) {
+  json lengths = json::array();
+  for (size_t n = 0; n < row.size(); ++n) {
+    json& entry = lengths.emplace_back(interval_json(row[n]));
+    entry["length"] = scores.lengths[n];
+  }
+  return lengths;
+}
+
+// A CSV field (RFC 4180), quoted if it contains a separator, a quote or a line break.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + '"';
+}
+
+std::string joined(const std::vector<std::string>& words, const char* separator) {
+  return fmt::format("{}", fmt::join(words, separator));
+}
+
+// One line of at most kShownBytes bytes, cut between two characters of UTF-8.
+std::string shown(std::string text) {
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  if (text.size() <= kShownBytes) return text;
+  size_t end = kShownBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "…";
+}
+
+chart::HeatMap heat_map(const RetrievalScores& scores, std::string title) {
+  chart::HeatMap map{.title = std::move(title),
+                     .subtitle = samples_words(scores),
+                     .x = {.label = "length", .unit = "tokens"},
+                     .y = {.label = ""},
+                     .value = {.label = "score", .unit = "%", .low = 0, .high = 100},
+                     .columns = {.count = static_cast<int64_t>(scores.lengths.size())},
+                     .rows = {},
+                     .values = {},
+                     .height = 300};
+  for (const int64_t length : scores.lengths) map.columns.names.push_back(std::to_string(length));
+  return map;
+}
+
+chart::HeatMap depth_map(const RetrievalScores& scores) {
+  chart::HeatMap map = heat_map(scores, "Score by depth and length");
+  map.y = {.label = "depth of the needle", .unit = "%"};
+  for (size_t row = 0; row < scores.depths.size(); ++row) {
+    map.rows.names.push_back(percent(scores.depths[row], 0));
+    for (const double score : scores.by_depth[row]) map.values.push_back(100 * score);
+  }
+  map.rows.count = static_cast<int64_t>(scores.depths.size());
+  return map;
+}
+
+chart::HeatMap task_map(const RetrievalScores& scores) {
+  chart::HeatMap map = heat_map(scores, "Score by task and length");
+  map.y = {.label = "task"};
+  map.rows = {.count = static_cast<int64_t>(scores.tasks.size()), .names = scores.tasks};
+  for (const std::vector<ScoreInterval>& row : scores.by_task) {
+    for (const ScoreInterval& score : row) map.values.push_back(100 * score.mean);
+  }
+  return map;
+}
+
+chart::Table score_table(const RetrievalScores& scores) {
+  chart::Table table{.caption = "Expected strings found, in %, with 95 % intervals",
+                     .columns = {{.name = "task"}}};
+  for (const int64_t length : scores.lengths) {
+    table.columns.push_back({.name = std::to_string(length), .unit = "tokens"});
+  }
+  const auto add = [&](const std::string& name, const std::vector<ScoreInterval>& row) {
+    std::vector<chart::Cell>& cells = table.rows.emplace_back();
+    cells.push_back(chart::words(name));
+    for (const ScoreInterval& score : row) {
+      cells.push_back(chart::number(100 * score.mean, 1));
+      cells.back().note = fmt::format("{} to {}", percent(score.low, 0), percent(score.high, 0));
+    }
+  };
+  for (size_t n = 0; n < scores.tasks.size(); ++n) add(scores.tasks[n], scores.by_task[n]);
+  add(kMeanOfTasks, scores.over_tasks);
+  for (size_t n = 0; n < scores.over_tasks.size(); ++n) {
+    const ScoreInterval& score = scores.over_tasks[n];
+    table.rows.back()[n + 1].tone = score.low >= kHandlesFrom   ? chart::Tone::kGood
+                                    : score.high < kHandlesFrom ? chart::Tone::kBad
+                                                                : chart::Tone::kPlain;
+  }
+  return table;
+}
+
+chart::Section wrong_answers(const RetrievalScores& scores) {
+  chart::Table table{.caption = "The first incomplete answer of each task and length",
+                     .columns = {{"task"}, {"length"}, {"depth"}, {"expected"}, {"answer"}},
+                     .stacks = true};
+  for (const std::string& task : scores.tasks) {
+    for (const int64_t length : scores.lengths) {
+      const auto wrong = std::ranges::find_if(scores.samples, [&](const RetrievalSample& sample) {
+        return sample.task == task && sample.length == length && sample.score < 1;
+      });
+      if (wrong == scores.samples.end()) continue;
+      table.rows.push_back({chart::words(task), chart::number(static_cast<double>(length), 0),
+                            chart::words(wrong->depth ? percent(*wrong->depth, 0) + " %" : "-"),
+                            chart::words(shown(joined(wrong->expected, ", "))),
+                            chart::words(shown(wrong->answer))});
+    }
+  }
+  if (table.rows.empty()) return {"Wrong answers", {chart::Prose{"All answers were complete."}}};
+  return {"Wrong answers", {std::move(table)}};
+}
+
+void add_settings(const json& value, const std::string& path, chart::Settings& out) {
+  if (value.is_null()) return;
+  if (!value.is_object()) {
+    out.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
+    return;
+  }
+  for (const auto& item : value.items()) {
+    add_settings(item.value(), path.empty() ? item.key() : path + "." + item.key(), out);
+  }
+}
+
+std::string trained_words(const RetrievalScores& scores, const json& manifest) {
+  const int64_t trained = manifest.value("trained_length", int64_t{0});
+  if (trained == 0) return "";
+  return fmt::format(" Its configuration states a training length of {} tokens{}.", trained,
+                     scores.lengths.back() > trained ? ", which is exceeded here" : "");
+}
+
+}  // namespace
+
+std::string effective_words(const RetrievalScores& scores) {
+  const EffectiveLength& found = scores.effective;
+  std::string text = fmt::format(
+      "Effective length: {} tokens (the mean of tasks is at least {} % there and at all shorter "
+      "lengths).",
+      length_words(scores, found.length), percent(kHandlesFrom));
+  if (!found.decided()) {
+    text += fmt::format(" The 95 % intervals do not decide it: from {} to {} tokens.",
+                        length_words(scores, found.low), length_words(scores, found.high));
+  }
+  return text;
+}
+
+std::string table(const RetrievalScores& scores) {
+  std::string text = fmt::format("Expected strings found, in % [95 % interval]; {}.\n\n{:<14}",
+                                 samples_words(scores), "task");
+  const auto add = [&](const std::string& name, const std::vector<ScoreInterval>& row) {
+    text += fmt::format("{:<14}", name);
+    for (const ScoreInterval& score : row) text += fmt::format("{:>17}", cell(score));
+    text += '\n';
+  };
+  for (const int64_t length : scores.lengths) text += fmt::format("{:>17}", length);
+  text += '\n';
+  for (size_t n = 0; n < scores.tasks.size(); ++n) add(scores.tasks[n], scores.by_task[n]);
+  add(kMeanOfTasks, scores.over_tasks);
+  return text + "\n" + effective_words(scores) + "\n";
+}
+
+std::string json_text(const RetrievalScores& scores, const json& manifest, const json& facts) {
+  json tasks = json::array(), depths = json::array();
+  for (size_t n = 0; n < scores.tasks.size(); ++n) {
+    tasks.push_back(
+        {{"task", scores.tasks[n]}, {"lengths", lengths_json(scores, scores.by_task[n])}});
+  }
+  for (size_t row = 0; row < scores.depths.size(); ++row) {
+    json lengths = json::array();
+    for (size_t n = 0; n < scores.lengths.size(); ++n) {
+      lengths.push_back({{"length", scores.lengths[n]}, {"mean", scores.by_depth[row][n]}});
+    }
+    depths.push_back({{"depth", scores.depths[row]}, {"lengths", lengths}});
+  }
+  const EffectiveLength& found = scores.effective;
+  const json out = {{"settings", manifest},
+                    {"facts", facts},
+                    {"tasks", tasks},
+                    {"mean_of_tasks", lengths_json(scores, scores.over_tasks)},
+                    {"depths", depths},
+                    {"threshold", kHandlesFrom},
+                    {"effective_length", found.length},
+                    {"effective_length_low", found.low},
+                    {"effective_length_high", found.high}};
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string samples_csv(const RetrievalScores& scores) {
+  std::string csv = "task,length,depth,sample,tokens,score,expected,answer\n";
+  for (const RetrievalSample& sample : scores.samples) {
+    csv += fmt::format("{},{},{},{},{},{},{},{}\n", csv_field(sample.task), sample.length,
+                       sample.depth ? fmt::format("{}", *sample.depth) : "", sample.sample,
+                       sample.tokens, sample.score, csv_field(joined(sample.expected, "; ")),
+                       csv_field(sample.answer));
+  }
+  return csv;
+}
+
+chart::Report report_page(const RetrievalScores& scores, const json& manifest, const json& facts,
+                          const std::string& command) {
+  chart::Report page;
+  page.title = "Retrieval: " + model_words(manifest);
+  page.lead = fmt::format("{} Measured with {}.{}", effective_words(scores),
+                          positions_words(manifest), trained_words(scores, manifest));
+  if (!scores.depths.empty()) page.opening.blocks.emplace_back(depth_map(scores));
+  page.sections.push_back({"Tasks", {task_map(scores), score_table(scores)}});
+  page.sections.back().blocks.emplace_back(chart::Details{
+      .summary = "How to read the scores",
+      .text = "- A score is the share of the expected strings that the answer contains.\n"
+              "- The mean of tasks weighs all tasks alike. It is green if its interval lies above "
+              "the threshold, and red if below.\n"
+              "- The threshold is that of RULER (Hsieh et al. 2024), the score of Llama2-7B at "
+              "4096 tokens in 13 tasks; these are five simpler ones, so the effective lengths of "
+              "RULER's table are others."});
+  page.sections.push_back(wrong_answers(scores));
+  chart::Settings settings;
+  add_settings(manifest, "", settings);
+  add_settings(facts, "", settings);
+  page.sections.push_back({"Settings and data",
+                           {std::move(settings), chart::Download{.file = "retrieval.csv",
+                                                                 .media_type = "text/csv",
+                                                                 .content = samples_csv(scores)}}});
+  page.footer = fmt::format("sextant {}: {}", version(), command);
+  return page;
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,157 @@
+#include "sextant/lab/report/retrieval_scores.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sextant/base/error.h"
+#include "sextant/lab/report/interval.h"
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+
+// Two right and two wrong answers are added (Agresti and Coull 1998). A share of expected strings
+// varies at most as much as a right or wrong answer of the same mean.
+ScoreInterval agresti_coull(double mean, size_t count) {
+  const double guarded = static_cast<double>(count) + 4;
+  const double share = (mean * static_cast<double>(count) + 2) / guarded;
+  const double half = kNormal95 * std::sqrt(share * (1 - share) / guarded);
+  return {.mean = mean, .low = std::max(0.0, share - half), .high = std::min(1.0, share + half)};
+}
+
+RetrievalSample sample_of(const json& record) {
+  RetrievalSample sample;
+  try {
+    sample = {.task = record.at("task"),
+              .length = record.at("length"),
+              .depth = {},
+              .sample = record.at("sample"),
+              .tokens = record.at("tokens"),
+              .score = record.at("score"),
+              .expected = record.at("expected"),
+              .answer = record.at("answer")};
+    if (!record.at("depth").is_null()) sample.depth = record.at("depth").get<double>();
+  } catch (const json::exception& error) {
+    fail(fmt::format("retrieval: expected the record of a sample, but got {}: {}",
+                     record.dump(-1, ' ', false, json::error_handler_t::replace), error.what()));
+  }
+  const auto check = [](const char* field, double value) {
+    if (value >= 0 && value <= 1) return;
+    fail(fmt::format("retrieval: {}: expected a number from 0 to 1, but got {}", field, value));
+  };
+  check("score", sample.score);
+  if (sample.depth) check("depth", *sample.depth);
+  return sample;
+}
+
+std::vector<double> scores_of(const RetrievalScores& found, const std::string& task,
+                              int64_t length) {
+  std::vector<double> scores;
+  for (const RetrievalSample& sample : found.samples) {
+    if (sample.task == task && sample.length == length) scores.push_back(sample.score);
+  }
+  if (scores.empty()) {
+    fail(fmt::format("retrieval: {} at {} tokens: expected samples, but got none", task, length));
+  }
+  return scores;
+}
+
+// Each task has the same weight, however many of its samples have this depth.
+double mean_at_depth(const RetrievalScores& found, double depth, int64_t length) {
+  double sum = 0;
+  int64_t tasks = 0;
+  for (const std::string& task : found.tasks) {
+    double scores = 0;
+    int64_t count = 0;
+    for (const RetrievalSample& sample : found.samples) {
+      if (sample.task != task || sample.length != length || sample.depth != depth) continue;
+      scores += sample.score;
+      ++count;
+    }
+    if (count == 0) continue;
+    sum += scores / static_cast<double>(count);
+    ++tasks;
+  }
+  return tasks == 0 ? std::nan("") : sum / static_cast<double>(tasks);
+}
+
+int64_t handled(const RetrievalScores& found, double ScoreInterval::*end) {
+  int64_t length = 0;
+  for (size_t n = 0; n < found.lengths.size(); ++n) {
+    if (found.over_tasks[n].*end < kHandlesFrom) break;
+    length = found.lengths[n];
+  }
+  return length;
+}
+
+}  // namespace
+
+ScoreInterval score95(std::span<const double> scores) {
+  if (scores.empty()) fail("retrieval: expected scores, but got none");
+  const MeanInterval student = interval95(scores);
+  const bool answers =
+      std::ranges::all_of(scores, [](double score) { return score == 0 || score == 1; });
+  const bool equal =
+      std::ranges::all_of(scores, [&](double score) { return score == scores.front(); });
+  if (answers || equal) return agresti_coull(student.mean, scores.size());
+  return {.mean = student.mean,
+          .low = std::max(0.0, student.low()),
+          .high = std::min(1.0, student.high())};
+}
+
+ScoreInterval mean_of_tasks(std::span<const ScoreInterval> tasks) {
+  if (tasks.empty()) fail("retrieval: expected tasks, but got none");
+  const auto count = static_cast<double>(tasks.size());
+  double mean = 0, below = 0, above = 0;
+  for (const ScoreInterval& task : tasks) {
+    mean += task.mean / count;
+    below += (task.mean - task.low) * (task.mean - task.low);
+    above += (task.high - task.mean) * (task.high - task.mean);
+  }
+  return {.mean = mean,
+          .low = std::max(0.0, mean - std::sqrt(below) / count),
+          .high = std::min(1.0, mean + std::sqrt(above) / count)};
+}
+
+RetrievalScores retrieval_scores(std::span<const json> records) {
+  RetrievalScores found;
+  std::set<int64_t> lengths;
+  std::set<double> depths;
+  for (const json& record : records) {
+    const RetrievalSample& sample = found.samples.emplace_back(sample_of(record));
+    lengths.insert(sample.length);
+    if (sample.depth) depths.insert(*sample.depth);
+    if (std::ranges::find(found.tasks, sample.task) == found.tasks.end()) {
+      found.tasks.push_back(sample.task);
+    }
+  }
+  if (found.samples.empty()) fail("retrieval: expected records, but got none");
+  found.lengths = {lengths.begin(), lengths.end()};
+  found.depths = {depths.begin(), depths.end()};
+  for (const std::string& task : found.tasks) {
+    std::vector<ScoreInterval>& row = found.by_task.emplace_back();
+    for (const int64_t length : found.lengths) {
+      row.push_back(score95(scores_of(found, task, length)));
+    }
+  }
+  for (size_t n = 0; n < found.lengths.size(); ++n) {
+    std::vector<ScoreInterval> tasks;
+    for (const std::vector<ScoreInterval>& row : found.by_task) tasks.push_back(row[n]);
+    found.over_tasks.push_back(mean_of_tasks(tasks));
+  }
+  for (const double depth : found.depths) {
+    std::vector<double>& row = found.by_depth.emplace_back();
+    for (const int64_t length : found.lengths) row.push_back(mean_at_depth(found, depth, length));
+  }
+  found.effective = {.length = handled(found, &ScoreInterval::mean),
+                     .low = handled(found, &ScoreInterval::low),
+                     .high = handled(found, &ScoreInterval::high)};
+  return found;
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,164 @@
+#include "sextant/lab/run/measure.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <csignal>
+#include <fstream>
+#include <memory>
+
+#include "sextant/base/error.h"
+#include "sextant/lab/plan/manifest.h"
+#include "sextant/lab/report/result.h"
+#include "sextant/lab/run/interruptions.h"
+#include "sextant/lab/run/last_line.h"
+#include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/progress.h"
+#include "sextant/lab/run/python.h"
+#include "sextant/lab/run/worker.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kPollMilliseconds = 100;
+constexpr const char* kDoneFile = "done.json";
+constexpr const char* kMustHave = "torch and transformers";
+
+fs::path folder_of(const Measurement& measurement, const MeasuredArm& arm) {
+  return measurement.folder / "arms" / arm.name;
+}
+
+bool is_done(const Measurement& measurement, const MeasuredArm& arm) {
+  return fs::exists(folder_of(measurement, arm) / kDoneFile);
+}
+
+void prepare(const Measurement& measurement) {
+  if (!fs::exists(measurement.folder / kManifestFile)) {
+    write_json(measurement.folder / kManifestFile, measurement.manifest);
+  }
+  for (const MeasuredArm& arm : measurement.arms) {
+    if (!is_done(measurement, arm)) {
+      write_json(folder_of(measurement, arm) / kArmFile, arm.assignment);
+    }
+  }
+}
+
+// A worker with the requests to stop that it was sent.
+class Watched {
+ public:
+  Watched(const Measurement& measurement, const std::vector<std::string>& command)
+      : measurement_(measurement), worker_(command, measurement.folder / kLogFile) {}
+
+  Ending run(std::string& why) {
+    while (poll()) {
+      if (interruptions_.count() > sent_) stop();
+      show();
+    }
+    return worker_.finish(why);
+  }
+
+  bool interrupted() const { return interruptions_.count() > 0; }
+  const std::string& said() const { return worker_.said(); }
+
+ private:
+  // False at the end of the worker's reports.
+  bool poll() {
+    pollfd file{.fd = worker_.file(), .events = POLLIN, .revents = 0};
+    if (::poll(&file, 1, kPollMilliseconds) <= 0) return true;
+    return worker_.read();
+  }
+
+  void stop() {
+    sent_ = interruptions_.count();
+    if (sent_ == 1) {
+      progress_.say("stopping after the present sequence (once more to stop at once)");
+    }
+    worker_.send(sent_ == 1 ? SIGTERM : SIGKILL);
+  }
+
+  void show() {
+    const Report& report = worker_.report();
+    if (report.total <= 0) return;
+    if (!found_) found_ = std::make_unique<double>(report.done);
+    progress_.show({.done = report.done, .total = report.total, .found_done = *found_},
+                   report.text);
+  }
+
+  const Measurement& measurement_;
+  const Interruptions interruptions_;
+  Worker worker_;
+  Progress progress_;
+  int sent_ = 0;
+  std::unique_ptr<double> found_;  // what an earlier run did
+};
+
+bool run_worker(const Measurement& measurement, const std::vector<std::string>& folders) {
+  std::vector<std::string> command{"/proc/self/exe", "arm"};
+  command.insert(command.end(), folders.begin(), folders.end());
+  Watched watched(measurement, command);
+  std::string why;
+  const Ending ending = watched.run(why);
+  if (ending == Ending::kStopped || (ending == Ending::kFailed && watched.interrupted())) {
+    return false;
+  }
+  const fs::path log = measurement.folder / kLogFile;
+  if (ending == Ending::kCannotWrite || !watched.said().empty()) {
+    fail(fmt::format("{}: {}", measurement.command, watched.said()));
+  }
+  if (ending == Ending::kFailed) {
+    fail(fmt::format("{}: {}; {} says: {}", measurement.command, why, log.string(),
+                     last_line(log)));
+  }
+  return true;
+}
+
+}  // namespace
+
+bool run_measurement(const Measurement& measurement) {
+  check_manifest("measurement", "--out", measurement.folder, measurement.manifest);
+  const DirectoryLock lock(measurement.command, measurement.folder);
+  std::vector<std::string> folders;
+  for (const MeasuredArm& arm : measurement.arms) {
+    if (!is_done(measurement, arm)) folders.push_back(folder_of(measurement, arm).string());
+  }
+  if (folders.empty()) return true;
+  for (const char* package : {"sextant.measure", "torch", "transformers"}) {
+    check_python(package, kMustHave);
+  }
+  prepare(measurement);
+  note(fmt::format("{} of {} arms to do, in {}", folders.size(), measurement.arms.size(),
+                   measurement.folder.string()));
+  if (!run_worker(measurement, folders)) return false;
+  for (const MeasuredArm& arm : measurement.arms) {
+    if (!is_done(measurement, arm)) {
+      fail(fmt::format("{}: {}: the worker ended without a result", measurement.command, arm.name));
+    }
+  }
+  return true;
+}
+
+std::vector<json> records_of(const Measurement& measurement, const MeasuredArm& arm) {
+  std::ifstream file(folder_of(measurement, arm) / "records.jsonl");
+  std::vector<json> records;
+  std::string line;
+  while (std::getline(file, line)) records.push_back(json::parse(line));
+  return records;
+}
+
+json facts_of(const Measurement& measurement, const MeasuredArm& arm) {
+  return is_done(measurement, arm) ? read_json(folder_of(measurement, arm) / kDoneFile) : json();
+}
+
+bool is_measured_arm(const fs::path& folder) {
+  return read_json(folder / kArmFile).contains("measure");
+}
+
+void become_measurement(const std::vector<std::string>& folders) {
+  set_threads(read_json(fs::path(folders.front()) / kArmFile).value("threads", 1));
+  become_python("sextant.measure", folders, kMustHave);
+}
+
+}  // namespace sextant::lab

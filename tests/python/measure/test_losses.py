@@ -1,0 +1,164 @@
+"""Losses of checkpoints in slices, by bin and by byte, and the folders of arms."""
+
+import json
+import math
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
+
+try:
+    import torch
+    import transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+except ImportError as error:
+    raise unittest.SkipTest(str(error))
+
+import numpy  # noqa: E402
+
+from sextant.measure import __main__ as worker  # noqa: E402
+from sextant.measure import losses, model  # noqa: E402
+from sextant.measure.arm import Arm, Progress  # noqa: E402
+from sextant.measure.errors import MeasureError, Stopped  # noqa: E402
+
+VOCABULARY = 300
+TEXT = "Größe und Maß: €5, naïve café, 北京. Plain words follow here. " * 60
+
+
+def tokenizer_of_bytes():
+    """One token per byte, of which some are joined, as in byte-level BPE."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: n for n, letter in enumerate(alphabet)}
+    vocabulary["or"] = len(vocabulary)
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[("o", "r")]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+
+
+def small_model(kind="llama", **more):
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(
+        kind, vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, **more)
+    return transformers.AutoModelForCausalLM.from_config(config).eval()
+
+
+class Losses(unittest.TestCase):
+    def test_slices_give_the_losses_of_the_whole(self):
+        before = losses.ROWS
+        self.addCleanup(setattr, losses, "ROWS", before)
+        losses.ROWS = 7
+        tokens = numpy.random.default_rng(0).integers(0, VOCABULARY, 41)
+        for kind, more in (("llama", {}), ("gemma2", {"head_dim": 8}), ("cohere", {}),
+                           ("granite", {"logits_scaling": 3.0})):
+            with self.subTest(kind):
+                whole = small_model(kind, **more)
+                losses.check_head(whole)
+                got = losses.token_losses(whole, tokens)
+                ids = torch.from_numpy(tokens)
+                with torch.no_grad():
+                    logits = whole(input_ids=ids[None, :-1]).logits[0].float()
+                expected = torch.nn.functional.cross_entropy(logits, ids[1:], reduction="none")
+                numpy.testing.assert_allclose(got, expected.numpy(), rtol=2e-5, atol=2e-5)
+                self.assertNotIn("forward", whole.base_model.__dict__)
+
+    def test_bytes_of_tokens_add_up_to_those_of_the_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "text.txt")
+            data = TEXT.encode()
+            path.write_bytes(data)
+            loaded = model.Loaded(None, tokenizer_of_bytes(), "small")
+            ids = loaded.tokenizer(TEXT)["input_ids"]
+            tokens, sizes = losses.blocks_of(loaded, path, (len(data),), 100, 3)
+            self.assertEqual([len(block) for block in tokens], [101] * 3)
+            self.assertEqual(tokens[0].tolist(), ids[:101])
+            # A block may end within a character, whose first token has its bytes.
+            decoded = len(loaded.tokenizer.decode(ids[1:101]).encode())
+            self.assertLessEqual(abs(sizes[0].sum() - decoded), 3)
+            every = losses._documents(loaded.tokenizer, path, (len(data),), 1)[0][1]
+            self.assertEqual(int(every.sum()), len(data))
+
+    def test_bins(self):
+        found = losses.binned(numpy.arange(10.0), numpy.ones(10, dtype=int), 4)
+        self.assertEqual(found, {"nats": [6.0, 22.0, 17.0], "tokens": [4, 4, 2],
+                                 "bytes": [4, 4, 2]})
+
+    def test_too_little_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "text.txt")
+            path.write_bytes(TEXT.encode())
+            loaded = model.Loaded(None, tokenizer_of_bytes(), "small")
+            with self.assertRaisesRegex(MeasureError, "text: expected 5 sequences of 2001 tokens"):
+                losses.blocks_of(loaded, path, (len(TEXT.encode()),), 2000, 5)
+
+
+class Folders(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name)
+        small_model().save_pretrained(self.folder / "model")
+        tokenizer_of_bytes().save_pretrained(self.folder / "model")
+        (self.folder / "text.txt").write_bytes(TEXT.encode())
+
+    def arm(self, name, method=None, **options):
+        folder = self.folder / "arms" / name
+        folder.mkdir(parents=True)
+        assignment = {
+            "measure": "losses", "model": str(self.folder / "model"), "dtype": "float32",
+            "threads": 1, "text": "../../text.txt", "ends": [len(TEXT.encode())],
+            "candidate": {"name": name, "method": method, "options": options},
+            "losses": {"lengths": [64, 96], "blocks": 3, "stride": 32, "bin": 16}}
+        (folder / "arm.json").write_text(json.dumps(assignment))
+        return folder
+
+    def test_arms_are_measured_and_resumed(self):
+        folders = [self.arm("direct"), self.arm("yarn", "rope", stretch="yarn*2")]
+        self.assertEqual(worker.main([str(folder) for folder in folders]), 0)
+        own, yarn = (Arm(folder).records() for folder in folders)
+        self.assertEqual([(r["block"], r["length"]) for r in own],
+                         [(b, n) for b in range(3) for n in (64, 96)])
+        for record in own:
+            self.assertAlmostEqual(sum(record["nats"]) / record["length"], math.log(VOCABULARY),
+                                   delta=1)
+            self.assertEqual(record["last"][1], 32)
+        self.assertNotEqual(own[0]["nats"], yarn[0]["nats"])
+        self.assertEqual(json.loads((folders[0] / "done.json").read_text())["attention"], "sextant")
+        # An interrupted write leaves a part of a line; the rest is measured again.
+        records = folders[0] / "records.jsonl"
+        whole = records.read_bytes()
+        records.write_bytes(whole[:-30])
+        (folders[0] / "done.json").unlink()
+        self.assertEqual(losses.work(Arm(folders[0])), (480, 384))
+        self.assertEqual(worker.main([str(folders[0])]), 0)
+
+        def timeless(lines):
+            return [{**json.loads(line), "seconds": None} for line in lines.splitlines()]
+        self.assertEqual(timeless(records.read_bytes()), timeless(whole))
+
+    def test_a_request_to_stop_keeps_records(self):
+        folder = self.arm("direct")
+        loaded = model.load(str(self.folder / "model"), "float32", 1)
+        progress = Progress(480, 0)
+        progress.add = lambda tokens, _: setattr(progress, "_stop", tokens > 0)
+        with self.assertRaises(Stopped):
+            losses.measure(Arm(folder), loaded, progress)
+        self.assertEqual(len(Arm(folder).records()), 1)
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(MeasureError, "dtype: expected one of auto"):
+            model.load(str(self.folder / "model"), "int8")
+        with self.assertRaisesRegex(MeasureError, "expected a folder with config.json"):
+            model.load(str(self.folder / "none"))
+        (self.folder / "model" / "model.safetensors").unlink()
+        with self.assertRaisesRegex(MeasureError, "cannot load it"):
+            model.load(str(self.folder / "model"))
+        folder = self.arm("odd", "rerope", windo=3)
+        self.assertEqual(worker.main([str(folder)]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
