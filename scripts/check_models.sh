@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests sextant.transformers: small models of transformers, and what they do in use, with their own
-# attention and with Sextant's. It builds the library for two torches, which takes half an hour, and
-# downloads 1.2 GB once.
+# attention and with Sextant's; and what measures checkpoints, with real models
+# (scripts/fetch_models.sh). It builds the library for two torches, which takes half an hour, and
+# downloads 1.4 GB once.
 #
 #   scripts/check_models.sh            the oldest and the newest supported pair of torch and
 #                                      transformers; writes docs/transformers.md and its table
@@ -26,12 +27,19 @@ configure
 build sextant_command
 export SEXTANT_COMMAND=$builds/$preset/bin/sextant
 
+"$root/scripts/fetch_models.sh" >/dev/null
 for pair in "${pairs[@]}"; do
   read -r torch transformers <<<"$pair"
   python=$("$root/scripts/torch_env.sh" "$torch" "transformers==$transformers" | tail -n 1)
   torch_library "$python"
+  # Real models are those of the newest pair.
+  unset SEXTANT_MODELS
+  [[ $pair != "${pairs[-1]}" ]] || export SEXTANT_MODELS=$builds/models
   cd "$root/tests/python/transformers"
   stage "models-use-$transformers" "$python" -m unittest discover
+  cd "$root/tests/python/measure"
+  stage "models-measure-$transformers" "$python" -m unittest discover
+  cd "$root/tests/python/transformers"
   stage "models-example-$transformers" "$python" "$root/examples/transformers_model.py"
   block=summary
   [[ $pair != "${pairs[-1]}" ]] || block=table

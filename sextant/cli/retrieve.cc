@@ -190,9 +190,11 @@ int retrieve(const RetrieveOptions& options, const std::string& command_line) {
 void declare_tasks(CLI::App& command, RetrieveOptions& options) {
   command.add_option("--lengths", options.lengths, "Lengths of the prompts in tokens, rising")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str();
   command.add_option("--tasks", options.tasks, fmt::format("Some of {}", fmt::join(kTasks, ", ")))
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->default_str("all");
   command.add_option("--samples", options.samples, "Prompts per task and length")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 20))

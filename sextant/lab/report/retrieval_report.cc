@@ -206,12 +206,11 @@ std::string trained_words(const RetrievalScores& scores, const json& manifest) {
 
 std::string effective_words(const RetrievalScores& scores) {
   const EffectiveLength& found = scores.effective;
-  std::string text = fmt::format(
-      "Effective length: {} tokens (the mean of tasks is at least {} % there and at all shorter "
-      "lengths).",
-      length_words(scores, found.length), percent(kHandlesFrom));
+  std::string text =
+      fmt::format("Effective length: {} tokens (up to it, the mean of tasks is at least {} %).",
+                  length_words(scores, found.length), percent(kHandlesFrom));
   if (!found.decided()) {
-    text += fmt::format(" The 95 % intervals do not decide it: from {} to {} tokens.",
+    text += fmt::format("\nThe 95 % intervals do not decide it: from {} to {} tokens.",
                         length_words(scores, found.low), length_words(scores, found.high));
   }
   return text;

@@ -16,7 +16,8 @@ namespace sextant::lab {
 // Plain text: scores in percent by task and length with their intervals, and the effective length.
 std::string table(const RetrievalScores& scores);
 
-// "Effective length: 2048 tokens ..." and, if the intervals do not decide it, their range.
+// "Effective length: 2048 tokens ..." and, in a second line, the range if the intervals do not
+// decide it.
 std::string effective_words(const RetrievalScores& scores);
 
 std::string json_text(const RetrievalScores& scores, const nlohmann::json& manifest,

@@ -151,8 +151,8 @@ TEST(RetrievalReport, TableHasIntervalsInPercent) {
   EXPECT_THAT(text, HasSubstr("20 samples per task and length"));
   EXPECT_THAT(text, HasSubstr("needle          100.0 [80, 100]    85.0 [63, 96]"));
   EXPECT_THAT(text, HasSubstr("\nmean of tasks   100.0 [86, 100]"));
-  EXPECT_THAT(text, HasSubstr("\nEffective length: 1024 tokens (the mean of tasks is at least "
-                              "85.6 % there"));
+  EXPECT_THAT(text, HasSubstr("\nEffective length: 1024 tokens (up to it, the mean of tasks is at "
+                              "least 85.6 %).\n"));
 }
 
 TEST(RetrievalReport, JsonHasAllMeans) {
