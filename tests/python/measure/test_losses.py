@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -147,6 +149,28 @@ class Folders(unittest.TestCase):
         with self.assertRaises(Stopped):
             losses.measure(Arm(folder), loaded, progress)
         self.assertEqual(len(Arm(folder).records()), 1)
+
+    @unittest.skipUnless("SEXTANT_COMMAND" in os.environ, "SEXTANT_COMMAND names no program")
+    def test_written_folders_have_the_measured_losses_in_plain_transformers(self):
+        for name in ("yarn", "ntk", "pi", "dynamic"):
+            with self.subTest(name):
+                out, longer = self.folder / f"out-{name}", self.folder / name
+                subprocess.run(
+                    [os.environ["SEXTANT_COMMAND"], "extend", self.folder / "model", "--to", "128",
+                     "--candidates", name, "--text", self.folder / "text.txt", "--blocks", "2",
+                     "--dtype", "float32", "--out", out, "--write", longer, "--choose", name],
+                    env={**os.environ, "SEXTANT_PYTHON": sys.executable}, check=True,
+                    capture_output=True)
+                plain = transformers.AutoModelForCausalLM.from_pretrained(longer).eval()
+                self.assertEqual(plain.config._attn_implementation, "sdpa")
+                loaded = model.Loaded(plain, tokenizer_of_bytes(), name)
+                tokens, _ = losses.blocks_of(loaded, out / "text.txt", (len(TEXT.encode()),), 128,
+                                             2)
+                for record in Arm(out / "arms" / name).records():
+                    nats = losses.token_losses(plain, tokens[record["block"]]
+                                               [-record["length"] - 1:])
+                    self.assertAlmostEqual(nats.sum() / record["length"],
+                                           sum(record["nats"]) / record["length"], delta=2e-4)
 
     def test_refusals(self):
         with self.assertRaisesRegex(MeasureError, "dtype: expected one of auto"):
