@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,6 +24,11 @@ echo "$*" >> "$(dirname "$0")/calls.txt"
 [ "$1" = -c ] && exit 0
 [ "$2" = sextant.measure ] || exit 3
 [ -f "$(dirname "$0")/fails" ] && { echo "! the model is broken" >&3; exit 1; }
+if [ -f "$(dirname "$0")/waits" ]; then
+  trap 'exit 75' TERM
+  touch "$(dirname "$0")/started"
+  while :; do sleep 0.05; done
+fi
 for length in 512 1024; do
   for sample in 0 1; do
     echo '{"task": "needle", "length": '$length', "depth": '$sample', "sample": '$sample',' \
@@ -121,14 +127,14 @@ TEST_F(Retrieve, RefusesModelsThatCannotBeLoaded) {
   std::filesystem::remove(model_ / "config.json");
   expect_refused({model_.string()}, "config.json");
   write_text(folder_ / "broken.gguf", "GGUF");
-  expect_refused({(folder_ / "broken.gguf").string()}, "GGUF");
+  expect_refused({(folder_ / "broken.gguf").string()}, "gguf: version");
 }
 
 TEST_F(Retrieve, MeasuresReportsAndIsDone) {
   const Ended ended = measure();
   ASSERT_EQ(ended.status, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("needle          100.0"));
-  EXPECT_THAT(ended.out, HasSubstr("common-words     50.0"));
+  EXPECT_THAT(ended.out, HasSubstr("common-words      50.0 [10, 90]"));
   EXPECT_THAT(ended.out, HasSubstr("Effective length: less than 512 tokens"));
   EXPECT_THAT(ended.out, HasSubstr((out_ / "report.html").string()));
   EXPECT_THAT(read_text(out_ / "report.html"), HasSubstr("ash, elm"));
@@ -177,6 +183,22 @@ TEST_F(Retrieve, SaysWhyTheWorkerFailed) {
   EXPECT_EQ(ended.status, 1);
   EXPECT_THAT(ended.err, HasSubstr("retrieve: the model is broken"));
   EXPECT_THAT(ended.out, Not(HasSubstr("Effective length")));
+}
+
+TEST_F(Retrieve, CanBeInterruptedAndContinued) {
+  write_text(folder_ / "waits", "");
+  const TemporaryFolder output;
+  Running running(
+      {"retrieve", model_.string(), "--lengths", "512,1024", "--tasks", "needle,common-words",
+       "--samples", "2", "--depths", "2", "--out", out_.string()},
+      output.path(), [&] { ::setenv("SEXTANT_PYTHON", python_.c_str(), 1); });
+  while (!running.is_over() && !std::filesystem::exists(folder_ / "started")) ::usleep(10000);
+  ::kill(running.process(), SIGINT);
+  EXPECT_EQ(running.wait(), 130);
+  EXPECT_THAT(running.err(), HasSubstr("stopped; the same command continues: "));
+  EXPECT_EQ(running.out(), "");
+  std::filesystem::remove(folder_ / "waits");
+  EXPECT_EQ(measure().status, 0);
 }
 
 }  // namespace

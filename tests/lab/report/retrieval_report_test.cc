@@ -149,8 +149,8 @@ TEST(RetrievalScores, RefusesIncompleteRecords) {
 TEST(RetrievalReport, TableHasIntervalsInPercent) {
   const std::string text = table(retrieval_scores(two_tasks(17)));
   EXPECT_THAT(text, HasSubstr("20 samples per task and length"));
-  EXPECT_THAT(text, HasSubstr("needle          100.0 [80, 100]    85.0 [63, 96]"));
-  EXPECT_THAT(text, HasSubstr("\nmean of tasks   100.0 [86, 100]"));
+  EXPECT_THAT(text, HasSubstr("needle          100.0 [81, 100]    85.0 [63, 95]"));
+  EXPECT_THAT(text, HasSubstr("\nmean of tasks   100.0 [86, 100]    85.0 [69, 92]"));
   EXPECT_THAT(text, HasSubstr("\nEffective length: 1024 tokens (up to it, the mean of tasks is at "
                               "least 85.6 %).\n"));
 }
