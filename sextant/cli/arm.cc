@@ -1,5 +1,5 @@
-// sextant arm FOLDER...: runs one arm of a survey, or arms that measure a checkpoint. The command is
-// hidden, because the survey calls it with its progress pipe as descriptor 3. Called by hand,
+// sextant arm FOLDER...: runs one arm of a survey, or arms that measure a checkpoint. The command
+// is hidden, because the survey calls it with its progress pipe as descriptor 3. Called by hand,
 // `sextant arm runs/survey/arms/rope-0` runs one arm again.
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -29,8 +29,7 @@ int work(const ArmOptions& options) {
     const std::string& folder = options.folders.front();
     if (lab::is_measured_arm(folder)) lab::become_measurement(options.folders);
     if (options.folders.size() > 1) fail("arm: FOLDER: expected one arm of a survey, but got more");
-    if (lab::is_own_arm(folder))
-      lab::become_own_arm(folder, options.threads, options.save_seconds);
+    if (lab::is_own_arm(folder)) lab::become_own_arm(folder, options.threads, options.save_seconds);
     return lab::open_plugin(options.threads).run_arm(folder, watch);
   });
 }

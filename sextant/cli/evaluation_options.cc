@@ -19,8 +19,7 @@ std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command) {
   auto options = std::make_shared<EvaluationOptions>();
   lab::EvaluationRequest& request = options->request;
   command
-      .add_option("MODEL", options->model,
-                  "Folder with config.json and weights, or a .gguf file")
+      .add_option("MODEL", options->model, "Folder with config.json and weights, or a .gguf file")
       ->required();
   command.add_option("--text", options->text,
                      "Files and folders of text, all of it (else what a training on Debian's "

@@ -86,8 +86,10 @@ void extend(const ExtendOptions& options) {
   if (!lab::is_model_of_bytes(evaluation.model)) return extend_checkpoint(options);
   refuse_checkpoint_options("extend", evaluation);
   if (!options.candidates.empty()) {
-    fail("extend: --candidates: expected a checkpoint with tokens; of models of bytes all candidates "
-         "are measured");
+    fail(
+        "extend: --candidates: expected a checkpoint with tokens; of models of bytes all "
+        "candidates "
+        "are measured");
   }
   const lab::Plugin& plugin = lab::open_plugin(threads_of(evaluation));
   lab::EvaluationRequest request = request_of(evaluation);
@@ -137,7 +139,9 @@ void add_extend(CLI::App& app) {
       "extend", "Measure every stretch of a trained rope past its length, and recommend one");
   auto options = std::make_shared<ExtendOptions>();
   options->evaluation = add_evaluation_options(*command);
-  command->add_option("--to", options->length, "The length wanted; of a model of bytes a multiple of the trained one")
+  command
+      ->add_option("--to", options->length,
+                   "The length wanted; of a model of bytes a multiple of the trained one")
       ->required();
   command
       ->add_option("--write", options->write,

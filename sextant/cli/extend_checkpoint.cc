@@ -42,8 +42,8 @@ void print_words(const char* engine, const lab::Words& words, const fs::path& fi
 
 // The candidate to write: the chosen one, or the best one that config.json can express.
 const lab::MeasuredCandidate& candidate_to_write(const ExtendOptions& options,
-                                      const lab::Extension& extension,
-                                      const lab::Recommendation& recommendation) {
+                                                 const lab::Extension& extension,
+                                                 const lab::Recommendation& recommendation) {
   for (const lab::MeasuredCandidate& candidate : extension.candidates) {
     if (candidate.candidate.name == options.choose) return candidate;
   }
@@ -66,8 +66,9 @@ void check_request(const ExtendOptions& options, const lab::Checkpoint& checkpoi
                    const std::vector<lab::StretchCandidate>& candidates) {
   if (options.write.empty()) return;
   if (!fs::is_directory(checkpoint.path) || checkpoint.rope.dialect == "GGUF") {
-    fail("extend: --write: expected a model folder with config.json, but got a GGUF file; the "
-         "words for engines are printed without it");
+    fail(
+        "extend: --write: expected a model folder with config.json, but got a GGUF file; the "
+        "words for engines are printed without it");
   }
   if (options.choose.empty()) return;
   const auto chosen = std::ranges::find(candidates, options.choose, &lab::StretchCandidate::name);
@@ -84,21 +85,20 @@ void check_request(const ExtendOptions& options, const lab::Checkpoint& checkpoi
 }
 
 void print_all(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
-         const lab::Extension& found, const lab::Recommendation& recommendation,
-         const fs::path& folder) {
+               const lab::Extension& found, const lab::Recommendation& recommendation,
+               const fs::path& folder) {
   fmt::print("{}\nRecommended: {}.\n", lab::table(found), recommendation.reason);
   const lab::MeasuredCandidate& best = found.candidates.at(recommendation.best);
   const lab::MeasuredCandidate& candidate = candidate_to_write(options, found, recommendation);
   if (&best != &candidate) {
-    fmt::print("No engine has words for {}; in Python: sextant.transformers.stretch(model, \"{}\"). "
-               "Of what engines can say: {}, {:.3f} nats per token there.\n",
-               best.candidate.name, best.candidate.method, candidate.candidate.name,
-               candidate.lengths.back().sliding.value);
+    fmt::print(
+        "No engine has words for {}; in Python: sextant.transformers.stretch(model, \"{}\"). "
+        "Of what engines can say: {}, {:.3f} nats per token there.\n",
+        best.candidate.name, best.candidate.method, candidate.candidate.name,
+        candidate.lengths.back().sliding.value);
   }
-  fmt::print("\n{} to {} tokens, as engines are told:\n", candidate.candidate.name,
-             options.length);
-  const lab::EngineWords words =
-      lab::engine_words(checkpoint, candidate.candidate, options.length);
+  fmt::print("\n{} to {} tokens, as engines are told:\n", candidate.candidate.name, options.length);
+  const lab::EngineWords words = lab::engine_words(checkpoint, candidate.candidate, options.length);
   print_words("transformers", words.hugging_face, folder / "words" / "config.json");
   print_words("vLLM", words.vllm, folder / "words" / "vllm.txt");
   print_words("llama.cpp", words.llama_cpp, folder / "words" / "llama.cpp.txt");
@@ -106,9 +106,10 @@ void print_all(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
 
 // The result with the words of the engines; null where an engine has none.
 std::string json_of(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
-                      const lab::Extension& found, const lab::Recommendation& recommendation) {
+                    const lab::Extension& found, const lab::Recommendation& recommendation) {
   nlohmann::json out = nlohmann::json::parse(lab::json_text(found, recommendation));
-  const lab::StretchCandidate& candidate = candidate_to_write(options, found, recommendation).candidate;
+  const lab::StretchCandidate& candidate =
+      candidate_to_write(options, found, recommendation).candidate;
   const lab::EngineWords words = lab::engine_words(checkpoint, candidate, options.length);
   const auto text = [](const lab::Words& one) {
     return one.text.empty() ? nlohmann::json() : nlohmann::json(one.text);

@@ -48,9 +48,9 @@ for folder in map(pathlib.Path, sys.argv[3:]):
             bins = [sum(nats[n:n + asked["bin"]]) for n in range(0, length, asked["bin"])]
             last = asked["stride"]
             lines.append(json.dumps({
-                "block": block, "length": length, "nats": bins, "tokens": [asked["bin"]] * len(bins),
-                "bytes": [4 * asked["bin"]] * len(bins), "seconds": 1.5,
-                "last": [sum(nats[-last:]), last, 4 * last]}))
+                "block": block, "length": length, "nats": bins,
+                "tokens": [asked["bin"]] * len(bins), "bytes": [4 * asked["bin"]] * len(bins),
+                "seconds": 1.5, "last": [sum(nats[-last:]), last, 4 * last]}))
     (folder / "records.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "done.json").write_text('{"weights": 1234}')
     os.write(3, b"1 2 " + name.encode() + b"\n")
@@ -121,8 +121,8 @@ TEST_F(Checkpoints, AreExtendedAndTheWinnerIsSaidToEngines) {
 }
 
 TEST_F(Checkpoints, WriteTheFolderWithAnotherConfiguration) {
-  const Ended ended =
-      extend({"--candidates", "yarn,rerope", "--write", path("longer"), "--choose", "yarn", "--json"});
+  const Ended ended = extend(
+      {"--candidates", "yarn,rerope", "--write", path("longer"), "--choose", "yarn", "--json"});
   ASSERT_EQ(ended.status, 0) << ended.err;
   const json found = json::parse(ended.out);
   EXPECT_EQ(found.at("candidates").size(), 3);  // with the unchanged model

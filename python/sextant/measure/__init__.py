@@ -1,4 +1,4 @@
-"""Measurements of checkpoints of transformers for ``sextant evaluate``, ``extend`` and ``retrieve``.
+"""Measurements of checkpoints for ``sextant evaluate``, ``extend`` and ``retrieve``.
 
 ``python -m sextant.measure FOLDER...`` runs arms that the command has prepared; it is the command
 that plans, shows progress, and makes tables and pages. A FOLDER has an arm.json (``arm.Arm``), and

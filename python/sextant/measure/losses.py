@@ -102,8 +102,8 @@ def _documents(tokenizer: Any, path: pathlib.Path, ends: tuple[int, ...], least:
 
 def blocks_of(loaded: Loaded, path: pathlib.Path, ends: tuple[int, ...], longest: int, count: int
               ) -> tuple[list[numpy.ndarray], list[numpy.ndarray]]:
-    """`count` evenly spread blocks of longest + 1 tokens, each within one document, and the bytes
-    of their last `longest` tokens."""
+    """`count` blocks of longest + 1 tokens, evenly over the text and each within one document, and
+    the bytes of their last `longest` tokens."""
     documents = _documents(loaded.tokenizer, path, ends, longest + 1)
     places = [(number, start) for number, (tokens, _) in enumerate(documents)
               for start in range(0, len(tokens) - longest, longest)]

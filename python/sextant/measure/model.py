@@ -52,8 +52,8 @@ def load(path: str, dtype: str = "auto", threads: int = 0) -> Loaded:
         raise MeasureError(f"{path}: transformers {transformers.__version__} cannot load it: "
                            f"{_first_line(error)}") from error
     if not getattr(tokenizer, "is_fast", False):
-        raise MeasureError(f"{path}: tokenizer: expected one with tokenizer.json, whose tokens have "
-                           f"offsets, but got {type(tokenizer).__name__}")
+        raise MeasureError(f"{path}: tokenizer: expected one with tokenizer.json, whose tokens "
+                           f"have offsets, but got {type(tokenizer).__name__}")
     if more and dtype == "auto":  # a quantised GGUF has no dtype of its own
         model = model.to(torch.bfloat16)
     return Loaded(model.eval(), tokenizer, place.name)
@@ -69,8 +69,8 @@ def _source(place: pathlib.Path) -> tuple[str, dict[str, str]]:
     if place.is_dir():
         return str(place), {}
     if not place.is_file():
-        raise MeasureError(f"{place}: expected a folder with config.json or a .gguf file, but there "
-                           "is none")
+        raise MeasureError(f"{place}: expected a folder with config.json or a .gguf file, but "
+                           "there is none")
     for package in ("gguf", "accelerate"):
         if importlib.util.find_spec(package) is None:
             raise MeasureError(f"{place}: transformers reads GGUF with the packages gguf and "

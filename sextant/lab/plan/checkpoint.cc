@@ -95,9 +95,10 @@ int64_t train_length_of(const ReadRopeConfig& read) {
 bool is_model_of_bytes(const fs::path& path) {
   if (fs::is_regular_file(path)) return false;
   if (!is_folder_of_model(path)) {
-    return !fs::is_directory(path) || std::ranges::none_of(fs::directory_iterator(path), [](const auto& entry) {
-      return entry.path().extension() == ".gguf";
-    });
+    return !fs::is_directory(path) ||
+           std::ranges::none_of(fs::directory_iterator(path), [](const auto& entry) {
+             return entry.path().extension() == ".gguf";
+           });
   }
   const json config = object_of(path / "config.json");
   if (config.value("model_type", json()) == "sextant") return true;
@@ -110,7 +111,8 @@ Checkpoint read_checkpoint(const std::string& command, const fs::path& path) {
   found.path = fs::absolute(path).lexically_normal();
   if (!found.path.has_filename()) found.path = found.path.parent_path();
   found.name = found.path.filename().string();
-  if (!fs::exists(path)) refuse(command, path, "expected a folder or a .gguf file, but there is none");
+  if (!fs::exists(path))
+    refuse(command, path, "expected a folder or a .gguf file, but there is none");
   std::string config;
   try {
     config = config_path(path.string());
@@ -141,9 +143,10 @@ void check_can_stretch(const Checkpoint& checkpoint) {
     if (!group.rotates) continue;
     rotates = true;
     if (group.scaling.type != "default") {
-      fail(fmt::format("extend: rope_scaling: expected none, as the candidates are stretches of "
-                       "plain frequencies, but {} has {} ({}); sextant evaluate measures it",
-                       checkpoint.name, group.scaling.type, name_of(group.scaling).name));
+      fail(
+          fmt::format("extend: rope_scaling: expected none, as the candidates are stretches of "
+                      "plain frequencies, but {} has {} ({}); sextant evaluate measures it",
+                      checkpoint.name, group.scaling.type, name_of(group.scaling).name));
     }
   }
   if (!rotates) {

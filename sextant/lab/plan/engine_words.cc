@@ -15,8 +15,8 @@ using nlohmann::json;
 
 // The frequencies of a candidate in transformers' words.
 struct Rotation {
-  double base = 0;      // 0: as it was
-  json scaling = {};    // null: none
+  double base = 0;         // 0: as it was
+  json scaling = {};       // null: none
   bool keeps_max = false;  // the scaling takes L from max_position_embeddings
 };
 

@@ -9,7 +9,7 @@
 
 namespace sextant::lab {
 
-// What one engine is given; empty, with the reason in `obstacle`, if it has no words for it.
+// The words for one engine; empty, with the reason in `obstacle`, if it has none.
 struct Words {
   std::string text, obstacle;
 };

@@ -184,8 +184,8 @@ std::string losses_of(const Extension& extension, const std::vector<size_t>& can
   return fmt::format("{}", fmt::join(texts, " and "));
 }
 
-// " (-1.234 ± 0.056, 95 %)": the loss at the longest length less that of the unchanged model, paired
-// over blocks. Empty if blocks were not kept, or for the unchanged model.
+// " (-1.234 ± 0.056, 95 %)": the loss at the longest length less that of the unchanged model,
+// paired over blocks. Empty if blocks were not kept, or for the unchanged model.
 std::string against(const MeasuredCandidate& candidate, const MeasuredCandidate& direct) {
   const std::vector<double>&ours = candidate.lengths.back().sliding_blocks,
         &theirs = direct.lengths.back().sliding_blocks;
@@ -248,9 +248,8 @@ Recommendation recommend(const Extension& extension) {
       "of them: {:.3f} nats per {} on their last {} {}s, against {:.3f} of the model as it is{}; "
       "at {} it has {:.3f} ({})",
       best.candidate.name, far.length, near.length, far.sliding.value, extension.model.unit,
-      extension.model.stride, extension.model.unit, far_loss(direct),
-      against(best, direct), near.length, near.sliding.value,
-      signed_fixed(near.sliding_change.value));
+      extension.model.stride, extension.model.unit, far_loss(direct), against(best, direct),
+      near.length, near.sliding.value, signed_fixed(near.sliding_change.value));
   std::string others;
   for (const Recommendation::Tie& tie : found.ties) {
     others +=

@@ -45,10 +45,9 @@ std::string unit_of(const ModelEvaluation& model) {
 
 LineChart by_length(const ModelEvaluation& model, const std::string& title) {
   return {.title = title,
-          .subtitle =
-              fmt::format("{}, {} weights, {} blocks of {} {}s; bands: two standard errors",
-                          model.method, model.weights, model.blocks, model.lengths.back().length,
-                          model.unit),
+          .subtitle = fmt::format("{}, {} weights, {} blocks of {} {}s; bands: two standard errors",
+                                  model.method, model.weights, model.blocks,
+                                  model.lengths.back().length, model.unit),
           .x = {.label = "length of the sequence",
                 .unit = model.unit + "s",
                 .scale = chart::Scale::kLog2},
@@ -74,7 +73,8 @@ bool is_checkpoint(const ModelEvaluation& model) { return model.unit == "token";
 std::string per_byte(const ModelEvaluation& model) {
   if (!is_checkpoint(model)) return "";
   return fmt::format(
-      "a token has {:.3f} bytes in the sliding windows: nats per byte are nats per token / {:.3f}.\n",
+      "a token has {:.3f} bytes in the sliding windows: nats per byte are nats per token / "
+      "{:.3f}.\n",
       model.bytes_per_token, model.bytes_per_token);
 }
 
@@ -139,8 +139,9 @@ std::string table(const ModelEvaluation& model) {
                     "\nwhole text: cut into pieces of each length that do not overlap, {} "
                     "scored.\n",
                     model.masked ? "one byte of seven" : "every byte");
-  return text + fmt::format("sliding: {} (stride {}); change: against {}.\n", sliding_words(model),
-                            model.stride, model.reference) +
+  return text +
+         fmt::format("sliding: {} (stride {}); change: against {}.\n", sliding_words(model),
+                     model.stride, model.reference) +
          per_byte(model);
 }
 
@@ -183,9 +184,8 @@ LineChart chart_of(const ModelEvaluation& model) {
 
 std::string table(const Extension& extension) {
   const ModelEvaluation& model = extension.model;
-  std::string text =
-      fmt::format("Nats per {} on {} (stride {}), {} blocks.\n\n{:<18}", model.unit,
-                  sliding_words(model), model.stride, model.blocks, "candidate");
+  std::string text = fmt::format("Nats per {} on {} (stride {}), {} blocks.\n\n{:<18}", model.unit,
+                                 sliding_words(model), model.stride, model.blocks, "candidate");
   for (const AtLength& at : model.lengths) text += fmt::format("{:>8}", at.length);
   text += fmt::format("{:>18}  {}\n", "behind the best", "config.json");
   for (const size_t n : by_loss(extension)) {
@@ -198,10 +198,11 @@ std::string table(const Extension& extension) {
         candidate.candidate.in_hugging_face ? "yes" : "no", candidate.candidate.summary);
   }
   return text +
-         fmt::format("\nconfig.json: whether transformers has words for it. behind: at the longest "
-                     "length, on the same {}s.\nin each layer streaming and window see no further "
-                     "back than the training length.\n",
-                     model.unit) +
+         fmt::format(
+             "\nconfig.json: whether transformers has words for it. behind: at the longest "
+             "length, on the same {}s.\nin each layer streaming and window see no further "
+             "back than the training length.\n",
+             model.unit) +
          per_byte(model);
 }
 
@@ -270,14 +271,14 @@ LineChart chart_of(const Extension& extension, const Recommendation& recommendat
 
 LineChart chart_by_position(const Extension& extension, const Recommendation& recommendation) {
   const ModelEvaluation& model = extension.model;
-  LineChart chart{.title = "Loss by position",
-                  .subtitle = fmt::format("sequences of {} {}s; {} blocks, means of {} positions",
-                                          model.lengths.back().length, model.unit, model.blocks,
-                                          model.by_position.bin),
-                  .x = {.label = "position", .unit = model.unit + "s"},
-                  .y = {.label = "loss", .unit = unit_of(model)},
-                  .markers = {{.x = static_cast<double>(model.train_length),
-                               .label = "training length"}}};
+  LineChart chart{
+      .title = "Loss by position",
+      .subtitle =
+          fmt::format("sequences of {} {}s; {} blocks, means of {} positions",
+                      model.lengths.back().length, model.unit, model.blocks, model.by_position.bin),
+      .x = {.label = "position", .unit = model.unit + "s"},
+      .y = {.label = "loss", .unit = unit_of(model)},
+      .markers = {{.x = static_cast<double>(model.train_length), .label = "training length"}}};
   for (const size_t n : drawn(extension, recommendation.best)) {
     const MeasuredCandidate& candidate = extension.candidates[n];
     Series line{.name = candidate.candidate.name, .emphasis = n == recommendation.best};

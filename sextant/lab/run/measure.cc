@@ -109,8 +109,8 @@ bool run_worker(const Measurement& measurement, const std::vector<std::string>& 
     fail(fmt::format("{}: {}", measurement.command, watched.said()));
   }
   if (ending == Ending::kFailed) {
-    fail(fmt::format("{}: {}; {} says: {}", measurement.command, why, log.string(),
-                     last_line(log)));
+    fail(
+        fmt::format("{}: {}; {} says: {}", measurement.command, why, log.string(), last_line(log)));
   }
   return true;
 }

@@ -26,7 +26,7 @@ using nlohmann::json;
 
 constexpr int64_t kMostStride = 4096, kBin = 256;
 constexpr const char* kTextFile = "text.txt";
-const std::vector<std::string> kBestKnown = {"direct", "pi",     "ntk",         "yarn",
+const std::vector<std::string> kBestKnown = {"direct",  "pi",     "ntk",         "yarn",
                                              "dynamic", "rerope", "self-extend", "dual-chunk"};
 
 [[noreturn]] void wrong(const CheckpointRequest& request, const char* field,
@@ -43,9 +43,9 @@ void check(const CheckpointRequest& request) {
     wrong(request, "lengths", "each above the one before");
   }
   if (text.stride < 0 || text.stride > text.lengths.front()) {
-    wrong(request, "stride",
-          fmt::format("1 to the shortest length, {}, but got {}", text.lengths.front(),
-                      text.stride));
+    wrong(
+        request, "stride",
+        fmt::format("1 to the shortest length, {}, but got {}", text.lengths.front(), text.stride));
   }
   if (text.blocks != 0 && text.blocks < kFewestBlocks) {
     wrong(request, "blocks", fmt::format("at least {}, but got {}", kFewestBlocks, text.blocks));
@@ -66,10 +66,8 @@ class Losses {
     measurement_.command = request_.command;
     measurement_.folder = folder_of(request_, checkpoint);
     const EvaluationRequest& text = request_.text;
-    const json losses{{"lengths", text.lengths},
-                      {"blocks", blocks()},
-                      {"stride", text.stride},
-                      {"bin", kBin}};
+    const json losses{
+        {"lengths", text.lengths}, {"blocks", blocks()}, {"stride", text.stride}, {"bin", kBin}};
     measurement_.manifest = {
         {"sextant", version()},
         {"measure", "losses"},
@@ -139,17 +137,18 @@ class Losses {
   ModelEvaluation described(const CandidateLosses& losses, int64_t reference) const {
     const std::vector<int64_t>& lengths = request_.text.lengths;
     const auto at = static_cast<size_t>(std::ranges::find(lengths, reference) - lengths.begin());
-    return {.method = checkpoint_.model_type,
-            .options = "{}",
-            .train_length = checkpoint_.train_length,
-            .weights = facts_of(measurement_, measurement_.arms.front()).value("weights", int64_t{}),
-            .blocks = blocks(),
-            .stride = request_.text.stride,
-            .lengths = at_lengths(lengths, losses.blocks, at),
-            .reference = reference,
-            .unit = "token",
-            .bytes_per_token = bytes_per_token(),
-            .by_position = losses.by_position};
+    return {
+        .method = checkpoint_.model_type,
+        .options = "{}",
+        .train_length = checkpoint_.train_length,
+        .weights = facts_of(measurement_, measurement_.arms.front()).value("weights", int64_t{}),
+        .blocks = blocks(),
+        .stride = request_.text.stride,
+        .lengths = at_lengths(lengths, losses.blocks, at),
+        .reference = reference,
+        .unit = "token",
+        .bytes_per_token = bytes_per_token(),
+        .by_position = losses.by_position};
   }
 
  private:
@@ -188,8 +187,7 @@ std::optional<ModelEvaluation> evaluate_checkpoint(const CheckpointRequest& requ
   const std::vector<StretchCandidate> own = {{.name = "direct", .options = "{}"}};
   const Losses losses(asked, checkpoint, own);
   if (!losses.run()) return std::nullopt;
-  const bool has_trained =
-      std::ranges::find(lengths, checkpoint.train_length) != lengths.end();
+  const bool has_trained = std::ranges::find(lengths, checkpoint.train_length) != lengths.end();
   return losses.described(losses.losses_of(0, own.front()),
                           has_trained ? checkpoint.train_length : lengths.front());
 }

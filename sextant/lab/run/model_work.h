@@ -33,7 +33,7 @@ using OnBlock = std::function<void(int64_t done, int64_t total)>;
 
 // Losses by position in the longest sequences.
 struct ByPosition {
-  int64_t bin = 0;         // positions of a bin
+  int64_t bin = 0;              // positions of a bin
   std::vector<Mean> loss = {};  // over blocks, of each bin
 };
 

@@ -135,7 +135,8 @@ class Schedule {
     if (ending == Ending::kCannotWrite) {
       unit.state = State::kWaiting;
       if (end_.cannot_write.empty()) end_.cannot_write = unit.arm.name() + ": " + said;
-    } else if (ending == Ending::kStopped || (ending == Ending::kFailed && interruptions_.count() > 0)) {
+    } else if (ending == Ending::kStopped ||
+               (ending == Ending::kFailed && interruptions_.count() > 0)) {
       unit.state = State::kWaiting;
     } else if (ending == Ending::kFailed && !said.empty()) {
       failed(unit, said);

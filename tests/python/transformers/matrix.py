@@ -3,8 +3,9 @@ writes the table of docs/transformers.md.
 
     python matrix.py [--write table|summary] [--models llama,t5] [--cases plain,generate]
 
-"table" is for the newest transformers, "summary" (sentences) for an older one. A cell is "equal", or the number of the sentence with which the model or the case is refused. A
-difference, or an error that is no ModelError, is a failure.
+"table" is for the newest transformers, "summary" (a sentence) for an older one. A cell is "equal",
+or the number of the sentence with which the model or the case is refused. A difference, or an error
+that is no ModelError, is a failure.
 """
 
 import argparse
