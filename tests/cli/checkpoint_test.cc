@@ -179,7 +179,11 @@ TEST_F(Checkpoints, ThatCannotBeMeasuredAreRefusedAtOnce) {
   expect_refused(extend(), "extend: rope_scaling: expected none");
   write_model({{"architectures", {"LlamaModel"}}});
   expect_refused(extend(), "architectures: expected a causal language model");
-  write_model({});
+  write_model({{"is_encoder_decoder", true}});
+  expect_refused(extend(), "is_encoder_decoder: expected false");
+  write_text(folder_ / "model/config.json", "{");
+  expect_refused(extend(), path("model") + ": ");
+  write_model({{"is_encoder_decoder", nullptr}});
   expect_refused(extend({"--candidates", "yam"}), "--candidates: expected all or some of direct");
   expect_refused(with_stand_in({"extend", path("model"), "--to", "512", "--text", path("text")}),
                  "--to: expected more than the training length, 512, but got 512");

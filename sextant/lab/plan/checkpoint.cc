@@ -36,6 +36,10 @@ json object_of(const fs::path& path) {
 }
 
 void check_architecture(const std::string& command, const fs::path& path, const json& config) {
+  if (config.value("is_encoder_decoder", json()) == true) {
+    refuse(command, path / "config.json",
+           "is_encoder_decoder: expected false, a causal language model, but got true");
+  }
   const json names = config.value("architectures", json());
   if (!names.is_array() || names.empty() || !names[0].is_string()) return;
   const auto name = names[0].get<std::string>();
@@ -118,7 +122,7 @@ Checkpoint read_checkpoint(const std::string& command, const fs::path& path) {
     config = config_path(path.string());
     found.rope = read_rope_config(config, {});
   } catch (const Error& error) {
-    fail(command + ": " + error.what());
+    refuse(command, path, error.what());
   }
   if (!found.rope.settings.empty()) found.model_type = found.rope.settings.front().model_type;
   found.train_length = train_length_of(found.rope);

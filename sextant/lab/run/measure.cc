@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <memory>
@@ -95,6 +96,13 @@ class Watched {
   std::unique_ptr<double> found_;  // what an earlier run did
 };
 
+// The models of an endpoint run in its server.
+bool needs_torch(const Measurement& measurement) {
+  return std::ranges::any_of(measurement.arms, [](const MeasuredArm& arm) {
+    return arm.assignment.value("endpoint", json()).is_null();
+  });
+}
+
 bool run_worker(const Measurement& measurement, const std::vector<std::string>& folders) {
   std::vector<std::string> command{"/proc/self/exe", "arm"};
   command.insert(command.end(), folders.begin(), folders.end());
@@ -125,8 +133,9 @@ bool run_measurement(const Measurement& measurement) {
     if (!is_done(measurement, arm)) folders.push_back(folder_of(measurement, arm).string());
   }
   if (folders.empty()) return true;
-  for (const char* package : {"sextant.measure", "torch", "transformers"}) {
-    check_python(package, kMustHave);
+  check_python("sextant.measure", kMustHave);
+  if (needs_torch(measurement)) {
+    for (const char* package : {"torch", "transformers"}) check_python(package, kMustHave);
   }
   prepare(measurement);
   note(fmt::format("{} of {} arms to do, in {}", folders.size(), measurement.arms.size(),
