@@ -182,7 +182,7 @@ TEST_F(Checkpoints, ThatCannotBeMeasuredAreRefusedAtOnce) {
   write_model({{"is_encoder_decoder", true}});
   expect_refused(extend(), "is_encoder_decoder: expected false");
   write_text(folder_ / "model/config.json", "{");
-  expect_refused(extend(), path("model") + ": ");
+  expect_refused(extend(), path("model/config.json"));
   write_model({{"is_encoder_decoder", nullptr}});
   expect_refused(extend({"--candidates", "yam"}), "--candidates: expected all or some of direct");
   expect_refused(with_stand_in({"extend", path("model"), "--to", "512", "--text", path("text")}),

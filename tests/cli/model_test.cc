@@ -211,10 +211,10 @@ TEST_F(Model, WhatCannotBeEvaluatedIsNamed) {
   EXPECT_THAT(error({path("model"), "--lengths", "32", "--stride", "40", "--text", path("text")}),
               HasSubstr("stride: expected 1 to the shortest length, 32"));
   json config = json::parse(read_text(folder_ / "model/config.json"));
-  config["vocab_size"] = 300;
+  config["intermediate_size"] = 300;
   write_text(folder_ / "model/config.json", config.dump());
   EXPECT_THAT(error({path("model"), "--lengths", "32", "--text", path("text")}),
-              HasSubstr("model.embed_tokens.weight: expected [300, 32], but got [256, 32]"));
+              HasSubstr("mlp.gate_proj.weight: expected [300, 32], but got ["));
 }
 
 TEST_F(Model, IsEvaluatedWithoutSomeChannelsOfItsPositions) {

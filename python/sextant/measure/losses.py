@@ -38,6 +38,7 @@ def measure(arm: Arm, loaded: Loaded, progress: Progress) -> None:
 
     asked = arm.assignment["losses"]
     found = {(record["block"], record["length"]) for record in arm.records()}
+    progress.add(0, f"{arm.name}, cutting the text into tokens")
     text = arm.folder / arm.assignment["text"]
     tokens, sizes = blocks_of(loaded, text.resolve(), tuple(arm.assignment["ends"]),
                               max(asked["lengths"]), asked["blocks"])

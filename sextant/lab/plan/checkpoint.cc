@@ -104,7 +104,8 @@ bool is_model_of_bytes(const fs::path& path) {
              return entry.path().extension() == ".gguf";
            });
   }
-  const json config = object_of(path / "config.json");
+  const json config = read_json(path / "config.json");
+  if (!config.is_object()) return false;
   if (config.value("model_type", json()) == "sextant") return true;
   const json vocabulary = config.value("vocab_size", json());
   return vocabulary == kBytes || vocabulary == kMaskedVocabulary;

@@ -21,7 +21,7 @@ struct Checkpoint {
 };
 
 // Whether the model is one of bytes, which `sextant train` and surveys write, or cannot be told for
-// lack of a config.json.
+// lack of a config.json. Throws Error if the config.json cannot be read.
 bool is_model_of_bytes(const std::filesystem::path& path);
 
 // Reads the configuration and looks for the files, but reads no weights. Throws Error that names
