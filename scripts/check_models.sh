@@ -22,12 +22,12 @@ case ${1:-} in
 esac
 
 install "${build_packages[@]}" "${text_packages[@]}"
+"$root/scripts/fetch_models.sh" >/dev/null
 lock_builds
 configure
 build sextant_command
 export SEXTANT_COMMAND=$builds/$preset/bin/sextant
 
-"$root/scripts/fetch_models.sh" >/dev/null
 for pair in "${pairs[@]}"; do
   read -r torch transformers <<<"$pair"
   python=$("$root/scripts/torch_env.sh" "$torch" "transformers==$transformers" | tail -n 1)

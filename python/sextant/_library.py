@@ -90,8 +90,14 @@ def _library_for(version):
             f"for this one: {_FROM_SOURCE}"
         )
     path = _TREE / "build" / "release" / "lib" / "libsextant_torch.so"
-    if path.is_file():
-        return path
+    # scripts/torch_library.sh builds others, one for each torch.
+    others = sorted((_TREE / "build").glob("with-torch-*/lib/libsextant_torch.so"))
+    built = [path, *others] if path.is_file() else others
+    for one in built:
+        if _minor(_built_for(one.read_bytes()) or "") == _minor(version):
+            return one
+    if built:
+        return built[0]  # refused with the reason
     raise ImportError(
         f"sextant: expected a library for torch {version} in {_PACKAGE / 'lib'}, or in a source "
         f"tree at {path}, but found none. Build one with ./check or pip install . in a clone, or "
@@ -99,17 +105,22 @@ def _library_for(version):
     )
 
 
+def _built_for(content):
+    """The version of torch that sextant/torch/built_for.cc writes into a library; or None."""
+    found = re.search(rb"sextant-libtorch (\d+\.\d+[.\d]*)", content)
+    return found[1].decode() if found else None
+
+
 def _refuse_foreign(path, version):
-    """Reads the file: sextant/torch/built_for.cc writes the version of torch into it, and the
-    linker the names of the libraries that it needs."""
+    """Reads the file, which has the version of its torch and, from the linker, the names of the
+    libraries that it needs."""
     content = path.read_bytes()
-    built_for = re.search(rb"sextant-libtorch (\d+\.\d+[.\d]*)", content)
+    built_for = _built_for(content)
     if built_for is None:
         raise ImportError(
             f"sextant: {path}: expected the version of torch that it was built for, but it has "
             "none: it is no library of this version of Sextant. Build it again."
         )
-    built_for = built_for[1].decode()
     if _minor(built_for) != _minor(version):
         raise ImportError(
             f"sextant: {path} was built for torch {built_for}, but this Python has torch {version}."
