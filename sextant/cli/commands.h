@@ -12,6 +12,9 @@ class App;
 
 namespace sextant::cli {
 
+// Exit status of a command that a signal stopped.
+inline constexpr int kInterrupted = 130;
+
 void add_claims(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_doctor(CLI::App& app);

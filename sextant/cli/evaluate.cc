@@ -15,9 +15,6 @@
 namespace sextant::cli {
 namespace {
 
-// Exit status of a command that a signal stopped.
-constexpr int kInterrupted = 130;
-
 void print(const lab::ModelEvaluation& found, const EvaluationOptions& options) {
   fmt::print("{}", options.as_json ? lab::json_text(found) : lab::table(found));
   plot(lab::chart_of(found), "loss-by-length", options);

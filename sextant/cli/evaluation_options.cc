@@ -82,8 +82,10 @@ void refuse_checkpoint_options(const std::string& command, const EvaluationOptio
   if (options.dtype != "auto") refuse("--dtype");
 }
 
-int threads_of(const EvaluationOptions& options) {
-  if (options.threads > 0) return options.threads;
+int threads_of(const EvaluationOptions& options) { return threads_or_cores(options.threads); }
+
+int threads_or_cores(int threads) {
+  if (threads > 0) return threads;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 

@@ -41,6 +41,8 @@ lab::CheckpointRequest checkpoint_request_of(const std::string& command,
 void refuse_checkpoint_options(const std::string& command, const EvaluationOptions& options);
 
 int threads_of(const EvaluationOptions& options);
+// The number of cores if `threads` is 0.
+int threads_or_cores(int threads);
 
 // Writes a chart of loss against length to a folder as SVG and CSV, and as PNG if possible. Prints
 // the paths unless the output is JSON.

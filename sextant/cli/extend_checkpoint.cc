@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "sextant/base/error.h"
+#include "sextant/cli/commands.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/engine_words.h"
 #include "sextant/lab/report/model_report.h"
@@ -19,8 +20,6 @@ namespace sextant::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kInterrupted = 130;  // exit status of a command that a signal stopped
 
 std::string on_one_line(std::string text) {
   while (text.ends_with('\n')) text.pop_back();

@@ -11,11 +11,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
+#include "sextant/cli/evaluation_options.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/checkpoint.h"
 #include "sextant/lab/report/retrieval_report.h"
@@ -28,7 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kInterrupted = 130;
 constexpr int64_t kShortestPrompt = 256;
 constexpr std::array<const char*, 5> kTasks = {"needle", "multi-key", "multi-value", "variables",
                                                "common-words"};
@@ -96,15 +95,9 @@ fs::path out_folder(const RetrieveOptions& options) {
   std::string name =
       folder_name(options.endpoint_model.empty() ? options.endpoint : options.endpoint_model);
   if (options.endpoint.empty()) {
-    const fs::path model = fs::absolute(options.model).lexically_normal();
-    name = (model.has_filename() ? model : model.parent_path()).filename().string();
+    name = lab::model_path(options.model).filename().string();
   }
   return fs::path("runs") / ("retrieve-" + name);
-}
-
-int threads_of(const RetrieveOptions& options) {
-  if (options.threads > 0) return options.threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 void check(const RetrieveOptions& options) {
@@ -154,13 +147,13 @@ lab::Measurement measurement_of(const RetrieveOptions& options) {
     if (!options.endpoint_model.empty()) manifest["endpoint"]["model"] = options.endpoint_model;
     if (!options.model.empty()) {
       check_tokenizer(options.model);
-      manifest["model"] = fs::absolute(options.model).lexically_normal().string();
+      manifest["model"] = lab::model_path(options.model).string();
     }
   }
   json assignment = manifest;
   assignment.erase("trained_length");
   assignment.erase("files");
-  assignment["threads"] = threads_of(options);
+  assignment["threads"] = threads_or_cores(options.threads);
   return {.command = "retrieve",
           .folder = out_folder(options),
           .manifest = manifest,

@@ -20,8 +20,6 @@
 namespace sextant::cli {
 namespace {
 
-constexpr int kInterrupted = 130;
-
 struct Options {
   lab::Settings settings;
   std::vector<std::string> methods;  // empty: lab::default_methods()

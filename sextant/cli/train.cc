@@ -15,8 +15,6 @@
 namespace sextant::cli {
 namespace {
 
-constexpr int kInterrupted = 130;
-
 struct Options {
   std::string config, directory;
   std::vector<std::string> text;

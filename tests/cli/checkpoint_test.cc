@@ -127,6 +127,7 @@ TEST_F(Checkpoints, WriteTheFolderWithAnotherConfiguration) {
   const json found = json::parse(ended.out);
   EXPECT_EQ(found.at("candidates").size(), 3);  // with the unchanged model
   EXPECT_EQ(found.at("unit"), "nats per token");
+  EXPECT_EQ(found.at("bytes_per_token"), 4.0);
   EXPECT_EQ(found.at("candidates")[0].at("by_position").at("loss").size(), 4);
   EXPECT_EQ(found.at("candidates")[0].at("seconds"), 9.0);  // 3 blocks at 2 lengths
   EXPECT_THAT(found.at("words").at("vllm").get<std::string>(), HasSubstr("yarn"));

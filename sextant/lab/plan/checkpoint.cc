@@ -96,6 +96,11 @@ int64_t train_length_of(const ReadRopeConfig& read) {
 
 }  // namespace
 
+fs::path model_path(const fs::path& path) {
+  const fs::path absolute = fs::absolute(path).lexically_normal();
+  return absolute.has_filename() ? absolute : absolute.parent_path();
+}
+
 bool is_model_of_bytes(const fs::path& path) {
   if (fs::is_regular_file(path)) return false;
   if (!is_folder_of_model(path)) {
@@ -113,8 +118,7 @@ bool is_model_of_bytes(const fs::path& path) {
 
 Checkpoint read_checkpoint(const std::string& command, const fs::path& path) {
   Checkpoint found;
-  found.path = fs::absolute(path).lexically_normal();
-  if (!found.path.has_filename()) found.path = found.path.parent_path();
+  found.path = model_path(path);
   found.name = found.path.filename().string();
   if (!fs::exists(path))
     refuse(command, path, "expected a folder or a .gguf file, but there is none");

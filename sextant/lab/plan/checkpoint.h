@@ -20,6 +20,9 @@ struct Checkpoint {
   nlohmann::json files;  // names and sizes of the weights, to recognise them
 };
 
+// The absolute path of a model's folder or file, which ends with its name.
+std::filesystem::path model_path(const std::filesystem::path& path);
+
 // Whether the model is one of bytes, which `sextant train` and surveys write, or cannot be told for
 // lack of a config.json. Throws Error if the config.json cannot be read.
 bool is_model_of_bytes(const std::filesystem::path& path);

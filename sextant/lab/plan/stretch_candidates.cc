@@ -244,11 +244,11 @@ Recommendation recommend(const Extension& extension) {
   found.ties = ties_of(extension, found.best, sees_all);
   const AtLength &far = best.lengths.back(), &near = at_trained(best, trained);
   found.reason = fmt::format(
-      "{} reads texts of {} best, with what it costs at {} counted, of the candidates that see all "
-      "of them: {:.3f} nats per {} on their last {} {}s, against {:.3f} of the model as it is{}; "
-      "at {} it has {:.3f} ({})",
-      best.candidate.name, far.length, near.length, far.sliding.value, extension.model.unit,
-      extension.model.stride, extension.model.unit, far_loss(direct), against(best, direct),
+      "{} is best for sequences of {} {}s, with its cost at {} counted, among the candidates that "
+      "see all of them: {:.3f} nats per {} on their last {}, against {:.3f} of the model as it is"
+      "{}; at {} it has {:.3f} ({})",
+      best.candidate.name, far.length, extension.model.unit, near.length, far.sliding.value,
+      extension.model.unit, extension.model.stride, far_loss(direct), against(best, direct),
       near.length, near.sliding.value, signed_fixed(near.sliding_change.value));
   std::string others;
   for (const Recommendation::Tie& tie : found.ties) {

@@ -43,6 +43,12 @@ std::string unit_of(const ModelEvaluation& model) {
   return fmt::format("nats per {}{}", model.masked ? "masked " : "", model.unit);
 }
 
+// The training length, if it is known.
+std::vector<chart::Marker> markers(const ModelEvaluation& model) {
+  if (model.train_length == 0) return {};
+  return {{.x = static_cast<double>(model.train_length), .label = "training length"}};
+}
+
 LineChart by_length(const ModelEvaluation& model, const std::string& title) {
   return {.title = title,
           .subtitle = fmt::format("{}, {} weights, {} blocks of {} {}s; bands: two standard errors",
@@ -52,7 +58,7 @@ LineChart by_length(const ModelEvaluation& model, const std::string& title) {
                 .unit = model.unit + "s",
                 .scale = chart::Scale::kLog2},
           .y = {.label = "loss", .unit = unit_of(model)},
-          .markers = {{.x = static_cast<double>(model.train_length), .label = "training length"}}};
+          .markers = markers(model)};
 }
 
 std::string sliding_words(const ModelEvaluation& model) {
@@ -79,11 +85,11 @@ std::string per_byte(const ModelEvaluation& model) {
 }
 
 // The losses by position in the longest sequences; null if they were not measured.
-json by_position_json(const ByPosition& positions, double bytes_per_token) {
+json by_position_json(const ByPosition& positions) {
   if (positions.loss.empty()) return nullptr;
   json loss = json::array();
   for (const Mean& mean : positions.loss) loss.push_back(mean_json(mean));
-  return {{"bin", positions.bin}, {"bytes_per_token", bytes_per_token}, {"loss", loss}};
+  return {{"bin", positions.bin}, {"loss", loss}};
 }
 
 // Indices of the candidates, sorted by loss at the longest length, lowest first.
@@ -113,9 +119,12 @@ std::vector<size_t> drawn(const Extension& extension, size_t best) {
 
 std::string table(const ModelEvaluation& model) {
   std::string text = fmt::format(
-      "{}, trained on sequences of {} {}s; {} weights{}{}. Nats per {} ± standard error over {} "
-      "blocks of {} {}s.\n\n",
-      model.method, model.train_length, model.unit, model.weights,
+      "{}, {}; {} weights{}{}. Nats per {} ± standard error over {} blocks of {} {}s.\n\n",
+      model.method,
+      model.train_length > 0
+          ? fmt::format("trained on sequences of {} {}s", model.train_length, model.unit)
+          : "of an unknown length of training",
+      model.weights,
       model.memory > 0 ? fmt::format(", a memory of {} positions", model.memory) : "",
       model.drop_channels > 0
           ? fmt::format("; channels of the added vector set to zero: {}", model.drop_channels)
@@ -166,7 +175,7 @@ std::string json_text(const ModelEvaluation& model) {
               {"lengths", lengths}};
   if (is_checkpoint(model)) {
     out["bytes_per_token"] = model.bytes_per_token;
-    out["by_position"] = by_position_json(model.by_position, model.bytes_per_token);
+    out["by_position"] = by_position_json(model.by_position);
   }
   if (model.drop_channels > 0) {
     out["drop_channels"] = model.drop_channels;
@@ -225,8 +234,7 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
                           {"behind", mean_json(candidate.behind)},
                           {"lengths", lengths}});
     if (is_checkpoint(extension.model)) {
-      candidates.back()["by_position"] =
-          by_position_json(candidate.by_position, extension.model.bytes_per_token);
+      candidates.back()["by_position"] = by_position_json(candidate.by_position);
       candidates.back()["seconds"] = candidate.seconds;
     }
   }
@@ -245,6 +253,7 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
               {"not_told_apart", ties},
               {"reason", recommendation.reason},
               {"recommended_hugging_face", nullptr}};
+  if (is_checkpoint(extension.model)) out["bytes_per_token"] = extension.model.bytes_per_token;
   if (recommendation.writable) {
     out["recommended_hugging_face"] =
         extension.candidates.at(*recommendation.writable).candidate.name;
@@ -271,14 +280,13 @@ LineChart chart_of(const Extension& extension, const Recommendation& recommendat
 
 LineChart chart_by_position(const Extension& extension, const Recommendation& recommendation) {
   const ModelEvaluation& model = extension.model;
-  LineChart chart{
-      .title = "Loss by position",
-      .subtitle =
-          fmt::format("sequences of {} {}s; {} blocks, means of {} positions",
-                      model.lengths.back().length, model.unit, model.blocks, model.by_position.bin),
-      .x = {.label = "position", .unit = model.unit + "s"},
-      .y = {.label = "loss", .unit = unit_of(model)},
-      .markers = {{.x = static_cast<double>(model.train_length), .label = "training length"}}};
+  LineChart chart{.title = "Loss by position",
+                  .subtitle = fmt::format("sequences of {} {}s; {} blocks, means of {} positions",
+                                          model.lengths.back().length, model.unit, model.blocks,
+                                          model.by_position.bin),
+                  .x = {.label = "position", .unit = model.unit + "s"},
+                  .y = {.label = "loss", .unit = unit_of(model)},
+                  .markers = markers(model)};
   for (const size_t n : drawn(extension, recommendation.best)) {
     const MeasuredCandidate& candidate = extension.candidates[n];
     Series line{.name = candidate.candidate.name, .emphasis = n == recommendation.best};

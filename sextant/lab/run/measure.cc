@@ -17,6 +17,7 @@
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/python.h"
 #include "sextant/lab/run/worker.h"
+#include "sextant/version.h"
 
 namespace sextant::lab {
 namespace {
@@ -36,9 +37,9 @@ bool is_done(const Measurement& measurement, const MeasuredArm& arm) {
   return fs::exists(folder_of(measurement, arm) / kDoneFile);
 }
 
-void prepare(const Measurement& measurement) {
+void prepare(const Measurement& measurement, const json& manifest) {
   if (!fs::exists(measurement.folder / kManifestFile)) {
-    write_json(measurement.folder / kManifestFile, measurement.manifest);
+    write_json(measurement.folder / kManifestFile, manifest);
   }
   for (const MeasuredArm& arm : measurement.arms) {
     if (!is_done(measurement, arm)) {
@@ -126,7 +127,9 @@ bool run_worker(const Measurement& measurement, const std::vector<std::string>& 
 }  // namespace
 
 bool run_measurement(const Measurement& measurement) {
-  check_manifest("measurement", "--out", measurement.folder, measurement.manifest);
+  json manifest = measurement.manifest;
+  manifest["sextant"] = version();
+  check_manifest("measurement", "--out", measurement.folder, manifest);
   const DirectoryLock lock(measurement.command, measurement.folder);
   std::vector<std::string> folders;
   for (const MeasuredArm& arm : measurement.arms) {
@@ -137,7 +140,7 @@ bool run_measurement(const Measurement& measurement) {
   if (needs_torch(measurement)) {
     for (const char* package : {"torch", "transformers"}) check_python(package, kMustHave);
   }
-  prepare(measurement);
+  prepare(measurement, manifest);
   note(fmt::format("{} of {} arms to do, in {}", folders.size(), measurement.arms.size(),
                    measurement.folder.string()));
   if (!run_worker(measurement, folders)) return false;

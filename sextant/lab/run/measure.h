@@ -25,7 +25,7 @@ struct MeasuredArm {
 struct Measurement {
   std::string command;  // "extend", for messages
   std::filesystem::path folder;
-  nlohmann::json manifest;
+  nlohmann::json manifest;  // what decides the records; the version is added
   std::vector<MeasuredArm> arms;
 };
 

@@ -16,7 +16,6 @@
 #include "sextant/lab/plan/stretch_candidates.h"
 #include "sextant/lab/report/extension.h"
 #include "sextant/lab/run/measure.h"
-#include "sextant/version.h"
 
 namespace sextant::lab {
 namespace {
@@ -69,7 +68,6 @@ class Losses {
     const json losses{
         {"lengths", text.lengths}, {"blocks", blocks()}, {"stride", text.stride}, {"bin", kBin}};
     measurement_.manifest = {
-        {"sextant", version()},
         {"measure", "losses"},
         {"model", {{"path", checkpoint.path.string()}, {"files", checkpoint.files}}},
         {"text", identity(corpus)},

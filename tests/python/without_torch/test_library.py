@@ -45,6 +45,19 @@ class Library(unittest.TestCase):
             self.assertIn("SEXTANT_LIBRARY: expected a library, but there is no file /none",
                           box.error(LOAD, SEXTANT_LIBRARY="/none"))
 
+    def test_in_a_tree_is_the_one_that_was_built_for_the_torch(self):
+        code = ("import pathlib, sextant, sextant._library as it; it._TREE = pathlib.Path('tree'); "
+                "print(sextant.load())")
+        with Sandbox() as box:
+            box.torch("2.15.0")
+            path = "tree/build/{}/lib/libsextant_torch.so"
+            box.write(path.format("release"), "sextant-libtorch 1.13.0\0")
+            self.assertIn("was built for torch 1.13.0", box.error(code))
+            box.write(path.format("with-torch-2.8.0"), "sextant-libtorch 2.8.0\0")
+            box.write(path.format("with-torch-2.15.0"), "sextant-libtorch 2.15.0\0")
+            done = box.python(code)
+            self.assertIn("tree/build/with-torch-2.15.0/lib", done.stdout, done.stderr)
+
     def test_one_that_was_built_for_another_torch_is_refused(self):
         with Sandbox() as box:
             path = box.library("2.11", built_for="2.15.0")
