@@ -1,9 +1,9 @@
 """The worker of a survey's arm whose encoding is a class of one's own.
 
-    python3 -m sextant.own_arm --plugin LIBRARY [--save-seconds S] FOLDER
-    python3 -m sextant.own_arm --plugin LIBRARY --check JSON
+    python3 -m sextant.own_arm --plugin LIBRARY [--save-seconds S] [--progress-fd N] FOLDER
+    python3 -m sextant.own_arm --plugin LIBRARY [--progress-fd N] --check JSON
 
-``sextant survey`` starts it. The model, the training and the tests are those of every other arm:
+``sextant arm`` starts it. The model, the training and the tests are those of every other arm:
 the plug-in of the command runs them in this process. It calls the operators that this module
 registers for the parameters and operands of "FILE.py:CLASS" (sextant/lab/torch/own_method.h).
 """
@@ -16,7 +16,8 @@ import sys
 import traceback
 from pathlib import Path
 
-PROGRESS = 3  # the descriptor of the pipe to the survey (sextant/lab/run/worker.h)
+NONE = -1
+progress_file = NONE  # the descriptor of the pipe to the survey (sextant/lab/run/worker.h)
 
 
 def fail(why):
@@ -24,8 +25,9 @@ def fail(why):
     line = " ".join(str(why).split())
     print(f"sextant: {line}", file=sys.stderr, flush=True)
     try:
-        os.write(PROGRESS, f"! {line}\n".encode())
-    except OSError:  # started by hand
+        if progress_file != NONE:
+            os.write(progress_file, f"! {line}\n".encode())
+    except OSError:  # the survey is gone
         pass
     os._exit(1)
 
@@ -169,24 +171,28 @@ def open_plugin(path):
         plugin = ctypes.CDLL(path)
     except (ImportError, OSError) as error:
         refuse_python(error)
-    plugin.sextant_lab_arm.argtypes = [ctypes.c_char_p, ctypes.c_double]
-    plugin.sextant_lab_check.argtypes = [ctypes.c_char_p]
+    plugin.sextant_lab_arm.argtypes = [ctypes.c_char_p, ctypes.c_double, ctypes.c_int]
+    plugin.sextant_lab_check.argtypes = [ctypes.c_char_p, ctypes.c_int]
     return plugin
 
 
 def main():
+    global progress_file  # pylint: disable=global-statement
     parser = argparse.ArgumentParser(prog="python3 -m sextant.own_arm")
     parser.add_argument("--plugin", required=True)
     parser.add_argument("--save-seconds", type=float, default=5)
+    parser.add_argument("--progress-fd", type=int, default=NONE)
     parser.add_argument("--check")
     parser.add_argument("folder", nargs="?", default="")
     arguments = parser.parse_args()
+    progress_file = arguments.progress_fd
     plugin = open_plugin(arguments.plugin)
     library = register()
     if arguments.check:
-        status = plugin.sextant_lab_check(arguments.check.encode())
+        status = plugin.sextant_lab_check(arguments.check.encode(), progress_file)
     else:
-        status = plugin.sextant_lab_arm(arguments.folder.encode(), arguments.save_seconds)
+        status = plugin.sextant_lab_arm(arguments.folder.encode(), arguments.save_seconds,
+                                        progress_file)
     del library
     sys.stdout.flush()
     sys.stderr.flush()

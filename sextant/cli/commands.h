@@ -14,6 +14,8 @@ namespace sextant::cli {
 
 // Exit status of a command that a signal stopped.
 inline constexpr int kInterrupted = 130;
+// Exit status of a command some of whose arms are not done and are not its to do (EX_TEMPFAIL).
+inline constexpr int kIncomplete = 75;
 
 void add_claims(CLI::App& app);
 void add_convert(CLI::App& app);
@@ -28,7 +30,7 @@ void add_plot(CLI::App& app);
 void add_retrieve(CLI::App& app, const std::string& command_line);
 void add_survey(CLI::App& app, const std::string& command_line);
 void add_train(CLI::App& app, const std::string& command_line);
-void add_arm(CLI::App& app);  // runs one arm; called by the survey
+void add_arm(CLI::App& app);
 
 // The text of --version: version, commit, backends, SIMD target and libtorch.
 std::string version_text();

@@ -23,11 +23,10 @@ void print(const lab::ModelEvaluation& found, const EvaluationOptions& options) 
 void evaluate_checkpoint(const EvaluationOptions& options) {
   const lab::Checkpoint checkpoint = lab::read_checkpoint("evaluate", options.model);
   const lab::CheckpointRequest request = checkpoint_request_of("evaluate", options);
-  const std::optional<lab::ModelEvaluation> found = lab::evaluate_checkpoint(request, checkpoint);
-  if (!found) {
-    lab::note("stopped; the same command goes on");
-    throw CLI::RuntimeError(kInterrupted);
-  }
+  lab::MeasureEnd end{};
+  const std::optional<lab::ModelEvaluation> found =
+      lab::evaluate_checkpoint(request, checkpoint, end);
+  if (!found) end_without_result(end, lab::folder_of(request, checkpoint));
   print(*found, options);
 }
 

@@ -49,6 +49,7 @@ std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command) {
   command.add_option("--dtype", options->dtype, "Of a checkpoint: that of its weights")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
       ->capture_default_str();
+  declare_many_machines(command, options->many, /*has_jobs=*/false);
   return options;
 }
 
@@ -68,7 +69,9 @@ lab::CheckpointRequest checkpoint_request_of(const std::string& command,
                                  .text = request_of(options),
                                  .out = options.out,
                                  .dtype = options.dtype,
-                                 .threads = threads_of(options)};
+                                 .threads = threads_of(options),
+                                 .hand_out = hand_out_of(options.many)};
+  if (!options.many.collected.empty()) request.out = options.many.collected;
   if (options.request.share == 0) request.text.share = 1;
   return request;
 }
@@ -80,6 +83,8 @@ void refuse_checkpoint_options(const std::string& command, const EvaluationOptio
   };
   if (!options.out.empty()) refuse("--out");
   if (options.dtype != "auto") refuse("--dtype");
+  if (options.many.prepare) refuse("--prepare");
+  if (!options.many.launch.empty()) refuse("--launch");
 }
 
 int threads_of(const EvaluationOptions& options) { return threads_or_cores(options.threads); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sextant/chart/chart.h"
+#include "sextant/cli/many_machines.h"
 #include "sextant/lab/run/measure_losses.h"
 #include "sextant/lab/run/model_work.h"
 
@@ -24,9 +25,11 @@ struct EvaluationOptions {
   std::string plot;  // folder
   // Of checkpoints, which a Python worker measures.
   std::string out, dtype = "auto";
+  ManyMachines many;
 };
 
-// MODEL, --text, --share, --blocks, --stride, --threads, --json, --plot, --out, --dtype.
+// MODEL, --text, --share, --blocks, --stride, --threads, --json, --plot, --out, --dtype, and those
+// of many_machines.h.
 std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command);
 
 // Makes a request without lengths. If no text is given, it is the default text, restricted to the

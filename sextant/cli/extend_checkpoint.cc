@@ -14,7 +14,6 @@
 #include "sextant/lab/plan/engine_words.h"
 #include "sextant/lab/report/model_report.h"
 #include "sextant/lab/run/measure_losses.h"
-#include "sextant/lab/run/progress.h"
 
 namespace sextant::cli {
 namespace {
@@ -139,12 +138,10 @@ void extend_checkpoint(const ExtendOptions& options) {
   lab::CheckpointRequest request = checkpoint_request_of("extend", evaluation);
   request.text.lengths = {trained, options.length};
   const fs::path folder = lab::folder_of(request, checkpoint);
+  lab::MeasureEnd end{};
   const std::optional<lab::Extension> found =
-      lab::extend_checkpoint(request, checkpoint, candidates);
-  if (!found) {
-    lab::note("stopped; the same command goes on");
-    throw CLI::RuntimeError(kInterrupted);
-  }
+      lab::extend_checkpoint(request, checkpoint, candidates, end);
+  if (!found) end_without_result(end, folder);
   const lab::Recommendation recommendation = lab::recommend(*found);
   if (evaluation.as_json) {
     fmt::print("{}", json_of(options, checkpoint, *found, recommendation));

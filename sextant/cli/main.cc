@@ -1,5 +1,5 @@
 // The command `sextant`. Exit status: 0 success, 1 failure (the reason is on standard error), 2
-// wrong command line, 130 interrupted.
+// wrong command line, 75 arms of other workers are not done, 130 interrupted.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sextant/cli/commands.h"
+#include "sextant/cli/many_machines.h"
 #include "sextant/lab/run/shell_word.h"
 
 namespace {
@@ -76,11 +77,14 @@ int main(int argc, char** argv) {
   sextant::cli::add_arm(app);
   // Set after the commands are added, so that they do not inherit it.
   app.footer("Options without a command are those of survey.");
-  std::vector<const char*> words(argv, argv + argc);
+  std::vector<std::string> words(argv, argv + argc);
   if (argc > 1 && is_option_of_survey(argv[1])) words.insert(words.begin() + 1, "survey");
   if (argc > 1 && is_unknown_command(app, words[1])) return kUsage;
   try {
-    app.parse(static_cast<int>(words.size()), words.data());
+    words = sextant::cli::with_collected(words);
+    std::vector<const char*> pointers;
+    for (const std::string& word : words) pointers.push_back(word.c_str());
+    app.parse(static_cast<int>(pointers.size()), pointers.data());
   } catch (const CLI::ParseError& error) {
     return exit_status(app, error);
   } catch (const std::exception& error) {

@@ -16,11 +16,11 @@
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/evaluation_options.h"
+#include "sextant/cli/many_machines.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/checkpoint.h"
 #include "sextant/lab/report/retrieval_report.h"
 #include "sextant/lab/run/measure.h"
-#include "sextant/lab/run/progress.h"
 
 namespace sextant::cli {
 namespace {
@@ -39,6 +39,7 @@ struct RetrieveOptions {
   int64_t samples = 20, depths = 5, seed = 0;
   int threads = 0;
   bool chat = false, as_json = false;
+  ManyMachines many;
 };
 
 [[noreturn]] void refuse(const std::string& where, const std::string& expected,
@@ -91,6 +92,7 @@ std::string folder_name(std::string text) {
 }
 
 fs::path out_folder(const RetrieveOptions& options) {
+  if (!options.many.collected.empty()) return options.many.collected;
   if (!options.out.empty()) return options.out;
   std::string name =
       folder_name(options.endpoint_model.empty() ? options.endpoint : options.endpoint_model);
@@ -154,22 +156,34 @@ lab::Measurement measurement_of(const RetrieveOptions& options) {
   assignment.erase("trained_length");
   assignment.erase("files");
   assignment["threads"] = threads_or_cores(options.threads);
-  return {.command = "retrieve",
-          .folder = out_folder(options),
-          .manifest = manifest,
-          .arms = {{.name = "retrieval", .assignment = assignment}}};
+  lab::Measurement measurement{.command = "retrieve",
+                               .folder = out_folder(options),
+                               .manifest = manifest,
+                               .arms = {},
+                               .hand_out = hand_out_of(options.many)};
+  for (const int64_t length : options.lengths) {
+    assignment["retrieval"]["lengths"] = {length};
+    measurement.arms.push_back({.name = std::to_string(length), .assignment = assignment});
+  }
+  return measurement;
 }
 
-int retrieve(const RetrieveOptions& options, const std::string& command_line) {
+std::vector<json> all_records(const lab::Measurement& measurement) {
+  std::vector<json> all;
+  for (const lab::MeasuredArm& arm : measurement.arms) {
+    const std::vector<json> records = lab::records_of(measurement, arm);
+    all.insert(all.end(), records.begin(), records.end());
+  }
+  return all;
+}
+
+void retrieve(const RetrieveOptions& options, const std::string& command_line) {
   const lab::Measurement measurement = measurement_of(options);
   check_can_write(measurement.folder);
-  if (!lab::run_measurement(measurement)) {
-    lab::note("stopped; the same command continues: " + command_line);
-    return kInterrupted;
-  }
-  const lab::MeasuredArm& arm = measurement.arms.front();
-  const lab::RetrievalScores scores = lab::retrieval_scores(lab::records_of(measurement, arm));
-  const json facts = lab::facts_of(measurement, arm);
+  const lab::MeasureEnd end = lab::run_measurement(measurement);
+  if (end != lab::MeasureEnd::kDone) end_without_result(end, measurement.folder);
+  const lab::RetrievalScores scores = lab::retrieval_scores(all_records(measurement));
+  const json facts = lab::facts_of(measurement, measurement.arms.front());
   const fs::path page = measurement.folder / "report.html";
   chart::write_report(lab::report_page(scores, measurement.manifest, facts, command_line), page);
   if (options.as_json) {
@@ -177,7 +191,6 @@ int retrieve(const RetrieveOptions& options, const std::string& command_line) {
   } else {
     fmt::print("{}\n{}\n", lab::table(scores), page.string());
   }
-  return 0;
 }
 
 void declare_tasks(CLI::App& command, RetrieveOptions& options) {
@@ -244,10 +257,8 @@ void add_retrieve(CLI::App& app, const std::string& command_line) {
                    "Folder for records and report.html (else runs/retrieve-NAME); again: goes on")
       ->type_name("DIR");
   command->add_flag("--json", options->as_json, "Everything, for programs");
-  command->callback([options, command_line] {
-    const int status = retrieve(*options, command_line);
-    if (status != 0) throw CLI::RuntimeError(status);
-  });
+  declare_many_machines(*command, options->many, /*has_jobs=*/false);
+  command->callback([options, command_line] { retrieve(*options, command_line); });
 }
 
 }  // namespace sextant::cli

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sextant/cli/commands.h"
+#include "sextant/cli/many_machines.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/report/claimed_arms.h"
 #include "sextant/lab/run/plugin.h"
@@ -35,6 +36,7 @@ struct Options {
   double save_seconds = lab::Watch().seconds_between_checkpoints;
   std::string directory = "runs/survey";
   bool smoke = false, dry_run = false, list = false;
+  ManyMachines many;
 };
 
 void declare_what(CLI::App& command, Options& options) {
@@ -177,6 +179,7 @@ void declare_run(CLI::App& command, Options& options) {
   command.add_flag("--smoke", options.smoke, "Everything tiny, in seconds: does it work here?")
       ->group(group);
   command.add_flag("--dry-run", options.dry_run, "Say what would be done")->group(group);
+  declare_many_machines(command, options.many, /*has_jobs=*/true);
 }
 
 // Derives the values of options that were not given from the other options.
@@ -314,11 +317,16 @@ int survey(Options options, const CLI::App& command, const std::string& command_
                  "--save-seconds", std::to_string(options.save_seconds)},
       .command = command_line,
       .jobs = options.jobs,
-      .dry_run = options.dry_run};
+      .dry_run = options.dry_run,
+      .hand_out = hand_out_of(options.many)};
+  if (!options.many.collected.empty()) survey.directory = options.many.collected;
   if (survey.text.empty()) survey.text = lab::default_text();
   switch (lab::run_survey(survey)) {
     case lab::SurveyEnd::kDone:
+      if (options.many.prepare && !options.dry_run) remember_command(survey.directory);
       return 0;
+    case lab::SurveyEnd::kIncomplete:
+      return kIncomplete;
     case lab::SurveyEnd::kSomeFailed:
       return 1;
     case lab::SurveyEnd::kStopped:

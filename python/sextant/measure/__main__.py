@@ -1,12 +1,14 @@
-"""``python -m sextant.measure FOLDER...``: runs prepared arms, several of one model at once."""
+"""``python -m sextant.measure [--progress-fd N] FOLDER...``: runs prepared arms, several of one
+model at once."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 import traceback
 
-from sextant.measure.arm import CANNOT_WRITE_STATUS, STOPPED_STATUS, Arm, Progress
+from sextant.measure.arm import CANNOT_WRITE_STATUS, NO_PROGRESS_FILE, STOPPED_STATUS, Arm, Progress
 from sextant.measure.errors import CannotWrite, MeasureError, Stopped
 
 MEASURES = ("losses", "retrieval")
@@ -39,13 +41,18 @@ def run(arms: list[Arm], progress: Progress) -> None:
         measure_of(arm).measure(arm, loaded, progress)
 
 
-def main(folders: list[str]) -> int:
-    progress = Progress(0, 0)
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m sextant.measure")
+    parser.add_argument("--progress-fd", type=int, default=NO_PROGRESS_FILE)
+    parser.add_argument("folders", nargs="+")
+    asked = parser.parse_args(words)
+    folders, file = asked.folders, asked.progress_fd
+    progress = Progress(0, 0, file)
     try:
         arms = [Arm(folder) for folder in folders]
         work = {arm.name: measure_of(arm).work(arm) for arm in arms}
         progress = Progress(sum(total for total, _ in work.values()),
-                            sum(done for _, done in work.values()))
+                            sum(done for _, done in work.values()), file)
         progress.catch_signals()
         run([arm for arm in arms if not arm.done], progress)
         return 0

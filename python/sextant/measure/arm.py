@@ -9,7 +9,7 @@ import signal
 
 from sextant.measure.errors import CannotWrite, MeasureError, Stopped
 
-PROGRESS_FILE = 3
+NO_PROGRESS_FILE = -1
 STOPPED_STATUS = 75
 CANNOT_WRITE_STATUS = 74
 
@@ -81,17 +81,13 @@ class Arm:
 
 
 class Progress:
-    """Reports to the command through descriptor 3, where there is one.
+    """Reports to the command through a pipe.
 
-    total: tokens of all arms; done: those whose records an earlier run made."""
+    total: tokens of all arms; done: those whose records an earlier run made; file: the pipe's
+    descriptor, or NO_PROGRESS_FILE."""
 
-    def __init__(self, total: float, done: float) -> None:
-        self._total, self._done, self._stop = total, done, False
-        try:
-            os.fstat(PROGRESS_FILE)
-            self._open = True
-        except OSError:
-            self._open = False
+    def __init__(self, total: float, done: float, file: int = NO_PROGRESS_FILE) -> None:
+        self._total, self._done, self._stop, self._file = total, done, False, file
 
     def catch_signals(self) -> None:
         """Lets SIGTERM ask for a stop after the present record."""
@@ -114,9 +110,9 @@ class Progress:
             raise Stopped
 
     def _send(self, line: str) -> None:
-        if not self._open:
+        if self._file == NO_PROGRESS_FILE:
             return
         try:
-            os.write(PROGRESS_FILE, line.replace("\n", " ").encode() + b"\n")
+            os.write(self._file, line.replace("\n", " ").encode() + b"\n")
         except OSError:
-            self._open = False  # the command may be gone; records are on the disk
+            self._file = NO_PROGRESS_FILE  # the command may be gone; records are on the disk

@@ -7,9 +7,25 @@
 
 namespace sextant::lab {
 
-// Calls run(), with progress reports to the pipe of the parent process (worker.h) if there is one.
-// SIGTERM asks it to save its state and to stop. Returns the exit status of the process. An
-// exception is reported to the parent and to standard error.
-int run_arm_process(double save_seconds, const std::function<Ending(const Watch&)>& run);
+inline constexpr int kNoProgressFile = -1;
+
+struct ArmProcess {
+  double save_seconds = Watch().seconds_between_checkpoints;
+  int progress_file = kNoProgressFile;  // the descriptor of the parent's pipe (worker.h)
+};
+
+// Calls run(), with progress reports to the pipe. SIGTERM and ask_to_stop() ask it to save its
+// state and to stop. Returns the exit status of the process, which run() returns. An exception is
+// reported to the parent and to standard error.
+int run_arm_process(const ArmProcess& process, const std::function<int(const Watch&)>& run);
+
+// The exit status for an ending without an error.
+int status_of(Ending ending);
+
+// From any thread.
+void ask_to_stop();
+
+// Sends a line of worker.h to the parent; errors are ignored, as nothing depends on it.
+void send_line(int progress_file, const std::string& line);
 
 }  // namespace sextant::lab

@@ -16,6 +16,7 @@
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/python.h"
+#include "sextant/lab/run/schedule.h"
 #include "sextant/lab/run/worker.h"
 #include "sextant/version.h"
 
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int kPollMilliseconds = 100;
-constexpr const char* kDoneFile = "done.json";
+
 constexpr const char* kMustHave = "torch and transformers";
 
 fs::path folder_of(const Measurement& measurement, const MeasuredArm& arm) {
@@ -34,7 +35,7 @@ fs::path folder_of(const Measurement& measurement, const MeasuredArm& arm) {
 }
 
 bool is_done(const Measurement& measurement, const MeasuredArm& arm) {
-  return fs::exists(folder_of(measurement, arm) / kDoneFile);
+  return fs::exists(folder_of(measurement, arm) / kMeasuredFile);
 }
 
 void prepare(const Measurement& measurement, const json& manifest) {
@@ -104,14 +105,33 @@ bool needs_torch(const Measurement& measurement) {
   });
 }
 
-bool run_worker(const Measurement& measurement, const std::vector<std::string>& folders) {
-  std::vector<std::string> command{"/proc/self/exe", "arm"};
+std::vector<ScheduledArm> scheduled(const Measurement& measurement) {
+  std::vector<ScheduledArm> arms;
+  for (const MeasuredArm& arm : measurement.arms) {
+    arms.push_back(
+        {.name = arm.name, .folder = folder_of(measurement, arm), .done_file = kMeasuredFile});
+  }
+  return arms;
+}
+
+MeasureEnd incomplete(const Measurement& measurement) {
+  note(missing_text(scheduled(measurement)));
+  return MeasureEnd::kIncomplete;
+}
+
+MeasureEnd run_worker(const Measurement& measurement, const std::vector<std::string>& folders) {
+  std::vector<std::string> command{"/proc/self/exe", "arm", "--progress-fd",
+                                   std::to_string(kProgressFile)};
   command.insert(command.end(), folders.begin(), folders.end());
   Watched watched(measurement, command);
   std::string why;
   const Ending ending = watched.run(why);
   if (ending == Ending::kStopped || (ending == Ending::kFailed && watched.interrupted())) {
-    return false;
+    return MeasureEnd::kStopped;
+  }
+  if (ending == Ending::kBusy) {
+    note(watched.said());
+    return incomplete(measurement);
   }
   const fs::path log = measurement.folder / kLogFile;
   if (ending == Ending::kCannotWrite || !watched.said().empty()) {
@@ -121,12 +141,28 @@ bool run_worker(const Measurement& measurement, const std::vector<std::string>& 
     fail(
         fmt::format("{}: {}; {} says: {}", measurement.command, why, log.string(), last_line(log)));
   }
-  return true;
+  return MeasureEnd::kDone;
+}
+
+MeasureEnd launch(const Measurement& measurement) {
+  const ScheduleEnd end = run_arms(scheduled(measurement), {.worker = {"/proc/self/exe", "arm"},
+                                                            .jobs = measurement.hand_out.jobs,
+                                                            .launch = measurement.hand_out.launch});
+  if (!end.cannot_write.empty()) fail(measurement.command + ": " + end.cannot_write);
+  if (!end.failures.empty()) fail(measurement.command + ": " + end.failures.front());
+  if (end.stopped) return MeasureEnd::kStopped;
+  return end.busy.empty() ? MeasureEnd::kDone : incomplete(measurement);
+}
+
+void check_workers_python(const Measurement& measurement) {
+  check_python("sextant.measure", kMustHave);
+  if (!needs_torch(measurement)) return;
+  for (const char* package : {"torch", "transformers"}) check_python(package, kMustHave);
 }
 
 }  // namespace
 
-bool run_measurement(const Measurement& measurement) {
+MeasureEnd run_measurement(const Measurement& measurement) {
   json manifest = measurement.manifest;
   manifest["sextant"] = version();
   check_manifest("measurement", "--out", measurement.folder, manifest);
@@ -135,21 +171,29 @@ bool run_measurement(const Measurement& measurement) {
   for (const MeasuredArm& arm : measurement.arms) {
     if (!is_done(measurement, arm)) folders.push_back(folder_of(measurement, arm).string());
   }
-  if (folders.empty()) return true;
-  check_python("sextant.measure", kMustHave);
-  if (needs_torch(measurement)) {
-    for (const char* package : {"torch", "transformers"}) check_python(package, kMustHave);
+  const Stage stage = measurement.hand_out.stage;
+  if (stage == Stage::kPrepare) {
+    prepare(measurement, manifest);
+    write_lists(measurement.folder, scheduled(measurement));
+    fmt::print("{}",
+               prepared_text(measurement.folder, scheduled(measurement), measurement.command));
+    return MeasureEnd::kPrepared;
   }
+  if (folders.empty()) return MeasureEnd::kDone;
+  if (stage == Stage::kCollect) return incomplete(measurement);
+  const bool is_launched = !measurement.hand_out.launch.empty();
+  if (!is_launched) check_workers_python(measurement);
   prepare(measurement, manifest);
   note(fmt::format("{} of {} arms to do, in {}", folders.size(), measurement.arms.size(),
                    measurement.folder.string()));
-  if (!run_worker(measurement, folders)) return false;
+  const MeasureEnd end = is_launched ? launch(measurement) : run_worker(measurement, folders);
+  if (end != MeasureEnd::kDone) return end;
   for (const MeasuredArm& arm : measurement.arms) {
     if (!is_done(measurement, arm)) {
       fail(fmt::format("{}: {}: the worker ended without a result", measurement.command, arm.name));
     }
   }
-  return true;
+  return MeasureEnd::kDone;
 }
 
 std::vector<json> records_of(const Measurement& measurement, const MeasuredArm& arm) {
@@ -161,16 +205,20 @@ std::vector<json> records_of(const Measurement& measurement, const MeasuredArm& 
 }
 
 json facts_of(const Measurement& measurement, const MeasuredArm& arm) {
-  return is_done(measurement, arm) ? read_json(folder_of(measurement, arm) / kDoneFile) : json();
+  return is_done(measurement, arm) ? read_json(folder_of(measurement, arm) / kMeasuredFile)
+                                   : json();
 }
 
 bool is_measured_arm(const fs::path& folder) {
   return read_json(folder / kArmFile).contains("measure");
 }
 
-void become_measurement(const std::vector<std::string>& folders) {
+int run_measured_arms(const std::vector<std::string>& folders, const ArmProcess& process,
+                      const Watch& watch) {
   set_threads(read_json(fs::path(folders.front()) / kArmFile).value("threads", 1));
-  become_python("sextant.measure", folders, kMustHave);
+  std::vector<std::string> words{"--progress-fd", std::to_string(process.progress_file)};
+  words.insert(words.end(), folders.begin(), folders.end());
+  return run_python("sextant.measure", words, kMustHave, [&] { return *watch.stop != 0; });
 }
 
 }  // namespace sextant::lab

@@ -15,7 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "sextant/lab/run/arm_process.h"
+#include "sextant/lab/run/hand_out.h"
+
 namespace sextant::lab {
+
+inline constexpr const char* kMeasuredFile = "done.json";
 
 struct MeasuredArm {
   std::string name;
@@ -27,12 +32,20 @@ struct Measurement {
   std::filesystem::path folder;
   nlohmann::json manifest;  // what decides the records; the version is added
   std::vector<MeasuredArm> arms;
+  HandOut hand_out = {};
 };
 
-// Runs the arms that are not done, in one worker, with progress on standard error. Returns false if
-// a signal stopped it; what was measured is kept. Throws Error with the worker's reason if it
-// failed, or if the folder holds another measurement.
-bool run_measurement(const Measurement& measurement);
+enum class MeasureEnd {
+  kDone,
+  kStopped,     // by a signal; what was measured is kept
+  kPrepared,    // the stage was kPrepare
+  kIncomplete,  // other workers are at some arms, or a collected measurement lacks some
+};
+
+// Runs the arms that are not done, with progress on standard error: all in one worker, which loads
+// the model once, or each by the launcher. Throws Error with the worker's reason if it failed, or
+// if the folder holds another measurement.
+MeasureEnd run_measurement(const Measurement& measurement);
 
 // The records of an arm in the order in which they were made, and its done.json; empty and null if
 // there are none.
@@ -42,7 +55,9 @@ nlohmann::json facts_of(const Measurement& measurement, const MeasuredArm& arm);
 // Whether FOLDER/arm.json is an assignment of a measurement.
 bool is_measured_arm(const std::filesystem::path& folder);
 
-// Replaces this process by Python, which runs the arms. Throws Error if it cannot.
-[[noreturn]] void become_measurement(const std::vector<std::string>& folders);
+// Runs the arms in a child process of Python and returns its exit status. Throws Error if it
+// cannot.
+int run_measured_arms(const std::vector<std::string>& folders, const ArmProcess& process,
+                      const Watch& watch);
 
 }  // namespace sextant::lab

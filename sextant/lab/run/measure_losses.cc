@@ -15,7 +15,6 @@
 #include "sextant/lab/plan/engine_words.h"
 #include "sextant/lab/plan/stretch_candidates.h"
 #include "sextant/lab/report/extension.h"
-#include "sextant/lab/run/measure.h"
 
 namespace sextant::lab {
 namespace {
@@ -64,6 +63,7 @@ class Losses {
     const Corpus corpus = read_corpus(request_.text.text, request_.text.share);
     measurement_.command = request_.command;
     measurement_.folder = folder_of(request_, checkpoint);
+    measurement_.hand_out = request_.hand_out;
     const EvaluationRequest& text = request_.text;
     const json losses{
         {"lengths", text.lengths}, {"blocks", blocks()}, {"stride", text.stride}, {"bin", kBin}};
@@ -96,7 +96,7 @@ class Losses {
     }
   }
 
-  bool run() const { return run_measurement(measurement_); }
+  MeasureEnd run() const { return run_measurement(measurement_); }
 
   // The losses of the n-th candidate.
   CandidateLosses losses_of(size_t n, const StretchCandidate& candidate) const {
@@ -176,7 +176,7 @@ fs::path folder_of(const CheckpointRequest& request, const Checkpoint& checkpoin
 }
 
 std::optional<ModelEvaluation> evaluate_checkpoint(const CheckpointRequest& request,
-                                                   const Checkpoint& checkpoint) {
+                                                   const Checkpoint& checkpoint, MeasureEnd& end) {
   CheckpointRequest asked = request;
   const std::vector<int64_t>& lengths = asked.text.lengths;
   if (asked.text.stride == 0 && !lengths.empty()) {
@@ -184,7 +184,8 @@ std::optional<ModelEvaluation> evaluate_checkpoint(const CheckpointRequest& requ
   }
   const std::vector<StretchCandidate> own = {{.name = "direct", .options = "{}"}};
   const Losses losses(asked, checkpoint, own);
-  if (!losses.run()) return std::nullopt;
+  end = losses.run();
+  if (end != MeasureEnd::kDone) return std::nullopt;
   const bool has_trained = std::ranges::find(lengths, checkpoint.train_length) != lengths.end();
   return losses.described(losses.losses_of(0, own.front()),
                           has_trained ? checkpoint.train_length : lengths.front());
@@ -192,14 +193,16 @@ std::optional<ModelEvaluation> evaluate_checkpoint(const CheckpointRequest& requ
 
 std::optional<Extension> extend_checkpoint(const CheckpointRequest& request,
                                            const Checkpoint& checkpoint,
-                                           const std::vector<StretchCandidate>& candidates) {
+                                           const std::vector<StretchCandidate>& candidates,
+                                           MeasureEnd& end) {
   CheckpointRequest asked = request;
   const int64_t longest = asked.text.lengths.back(), trained = checkpoint.train_length;
   if (asked.text.stride == 0) {
     asked.text.stride = std::min({longest - trained, trained, kMostStride});
   }
   const Losses losses(asked, checkpoint, candidates);
-  if (!losses.run()) return std::nullopt;
+  end = losses.run();
+  if (end != MeasureEnd::kDone) return std::nullopt;
   std::vector<CandidateLosses> found;
   for (size_t n = 0; n < candidates.size(); ++n) {
     found.push_back(losses.losses_of(n, candidates[n]));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sextant/lab/plan/checkpoint.h"
+#include "sextant/lab/run/measure.h"
 #include "sextant/lab/run/model_work.h"
 
 namespace sextant::lab {
@@ -18,6 +19,7 @@ struct CheckpointRequest {
   std::filesystem::path out;   // folder of the measurement; empty: runs/COMMAND-NAME
   std::string dtype = "auto";  // of the weights: auto, float32, bfloat16 or float16
   int threads = 1;
+  HandOut hand_out = {};
 };
 
 // Blocks of the longest length if the request says none.
@@ -26,17 +28,18 @@ inline constexpr int64_t kCheckpointBlocks = 8;
 // The folder of the measurement.
 std::filesystem::path folder_of(const CheckpointRequest& request, const Checkpoint& checkpoint);
 
-// The model as it is. Empty if a signal stopped the work; another call goes on. The stride is by
-// default half of the shortest length, at most 4096.
+// The model as it is. Empty if `end` is not kDone; another call goes on. The stride is by default
+// half of the shortest length, at most 4096.
 std::optional<ModelEvaluation> evaluate_checkpoint(const CheckpointRequest& request,
-                                                   const Checkpoint& checkpoint);
+                                                   const Checkpoint& checkpoint, MeasureEnd& end);
 
 // The candidates, of which the first is the unchanged model; the training length is among the
-// lengths. Empty if a signal stopped the work. The stride is by default the longest length minus L,
+// lengths. Empty if `end` is not kDone. The stride is by default the longest length minus L,
 // at most L, so that `sliding` at the longest length scores tokens beyond L.
 std::optional<Extension> extend_checkpoint(const CheckpointRequest& request,
                                            const Checkpoint& checkpoint,
-                                           const std::vector<StretchCandidate>& candidates);
+                                           const std::vector<StretchCandidate>& candidates,
+                                           MeasureEnd& end);
 
 // The candidates of these names. No names: the eight best known ones. "all": all. Throws Error for
 // an unknown name. The unchanged model is always the first. window is left out, which no model of

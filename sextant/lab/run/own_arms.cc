@@ -16,10 +16,13 @@
 namespace sextant::lab {
 namespace {
 
-[[noreturn]] void become_worker(std::vector<std::string> arguments, int threads) {
-  set_threads(threads);
-  arguments.insert(arguments.begin(), {"--plugin", plugin_path().string()});
-  become_python("sextant.own_arm", arguments, "the torch of this program");
+constexpr const char* kModule = "sextant.own_arm";
+constexpr const char* kMustHave = "the torch of this program";
+
+std::vector<std::string> words(std::vector<std::string> last, int progress_file) {
+  last.insert(last.begin(),
+              {"--plugin", plugin_path().string(), "--progress-fd", std::to_string(progress_file)});
+  return last;
 }
 
 }  // namespace
@@ -29,12 +32,18 @@ bool is_own_arm(const std::filesystem::path& folder) {
   return file.contains("arm") && is_own_method(file.at("arm").get<Arm>().method);
 }
 
-void become_own_arm(const std::string& folder, int threads, double save_seconds) {
-  become_worker({"--save-seconds", std::to_string(save_seconds), folder}, threads);
+int run_own_arm(const std::string& folder, int threads, const ArmProcess& process,
+                const Watch& watch) {
+  set_threads(threads);
+  return run_python(kModule,
+                    words({"--save-seconds", std::to_string(process.save_seconds), folder},
+                          process.progress_file),
+                    kMustHave, [&] { return *watch.stop != 0; });
 }
 
-void become_own_check(const std::string& assignment, int threads) {
-  become_worker({"--check", assignment}, threads);
+void become_own_check(const std::string& assignment, int threads, int progress_file) {
+  set_threads(threads);
+  become_python(kModule, words({"--check", assignment}, progress_file), kMustHave);
 }
 
 void check_own_arms(const Settings& settings, std::span<const Arm> arms) {
@@ -45,7 +54,9 @@ void check_own_arms(const Settings& settings, std::span<const Arm> arms) {
     first.seed = 0;
     const nlohmann::json assignment{{"arm", first}, {"settings", settings}};
     if (!checked.insert(arm.method + arm.options + name(arm.task)).second) continue;
-    Worker worker({"/proc/self/exe", "arm", "--check", assignment.dump()}, "/dev/null");
+    Worker worker({"/proc/self/exe", "arm", "--progress-fd", std::to_string(kProgressFile),
+                   "--check", assignment.dump()},
+                  "/dev/null");
     while (worker.read()) {
     }
     std::string why;

@@ -7,18 +7,20 @@
 #include <string>
 
 #include "sextant/lab/plan/settings.h"
+#include "sextant/lab/run/arm_process.h"
 
 namespace sextant::lab {
 
 // Whether FOLDER/arm.json has such an arm.
 bool is_own_arm(const std::filesystem::path& folder);
 
-// Replaces this process by Python, which runs the arm. Throws Error if it cannot.
-[[noreturn]] void become_own_arm(const std::string& folder, int threads, double save_seconds);
+// Runs the arm in a child process of Python and returns its exit status. Throws Error if it cannot.
+int run_own_arm(const std::string& folder, int threads, const ArmProcess& process,
+                const Watch& watch);
 
 // Replaces this process by Python, which makes the encoding of an arm and calls it once.
 // `assignment` is the arm and its settings as JSON.
-[[noreturn]] void become_own_check(const std::string& assignment, int threads);
+[[noreturn]] void become_own_check(const std::string& assignment, int threads, int progress_file);
 
 // Makes each encoding of one's own and calls it once, in processes of Python, so that an error is
 // reported before hours of work. Throws Error that names the arm.

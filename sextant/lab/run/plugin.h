@@ -106,6 +106,6 @@ extern "C" const sextant::lab::Plugin* sextant_lab_plugin();
 
 // Its entry points for Python (python/sextant/own_arm.py), which return the exit status of the
 // process: runs the arm of a folder; makes the encoding of an arm, given with its settings as JSON,
-// and calls it once.
-extern "C" int sextant_lab_arm(const char* folder, double save_seconds);
-extern "C" int sextant_lab_check(const char* assignment);
+// and calls it once. progress_file: see arm_process.h.
+extern "C" int sextant_lab_arm(const char* folder, double save_seconds, int progress_file);
+extern "C" int sextant_lab_check(const char* assignment, int progress_file);

@@ -1,15 +1,20 @@
 #include "sextant/lab/run/python.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "sextant/base/error.h"
 
@@ -17,6 +22,9 @@ namespace sextant::lab {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kPoll{50};
+constexpr int kCannotStart = 127;
 
 // The folder of the package if this program is in build/NAME/bin of the source tree; or empty.
 std::string package_of_tree() {
@@ -44,6 +52,22 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 [[noreturn]] void refuse(const std::string& problem, const std::string& must_have) {
   fail(problem + "; SEXTANT_PYTHON names a Python with the package sextant, " + must_have);
+}
+
+std::vector<std::string> command(const std::string& module,
+                                 const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{python_name(), "-m", module};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+// Runs between fork and exec, in a process that may have had several threads.
+[[noreturn]] void become_child(char* const* words, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(kCannotStart);  // the parent is already dead
+  ::signal(SIGTERM, SIG_DFL);
+  ::execvp(words[0], words);
+  ::_exit(kCannotStart);
 }
 
 }  // namespace
@@ -77,12 +101,40 @@ void check_python(const std::string& module, const std::string& must_have) {
 void become_python(const std::string& module, const std::vector<std::string>& arguments,
                    const std::string& must_have) {
   set_environment();
-  std::vector<std::string> words{python_name(), "-m", module};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> words = command(module, arguments);
   std::vector<char*> pointers = pointers_to(words);
   std::fflush(nullptr);
   ::execvp(pointers[0], pointers.data());
   refuse("cannot run " + words[0] + ": " + std::strerror(errno), must_have);
+}
+
+int run_python(const std::string& module, const std::vector<std::string>& arguments,
+               const std::string& must_have, const std::function<bool()>& should_stop) {
+  set_environment();
+  std::vector<std::string> words = command(module, arguments);
+  std::vector<char*> pointers = pointers_to(words);
+  std::fflush(nullptr);
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child == 0) become_child(pointers.data(), parent);
+  if (child < 0) refuse("cannot start " + words[0] + ": " + std::strerror(errno), must_have);
+  int status = 0;
+  bool asked = false;
+  for (pid_t ended = 0; ended != child;) {
+    ended = ::waitpid(child, &status, WNOHANG);
+    if (ended < 0 && errno != EINTR) refuse("cannot wait for " + words[0], must_have);
+    if (ended == child) break;
+    if (!asked && should_stop()) {
+      asked = true;
+      ::kill(child, SIGTERM);
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  if (WIFSIGNALED(status)) {
+    fail(fmt::format("{}: signal {} ({})", words[0], WTERMSIG(status),
+                     ::strsignal(WTERMSIG(status))));
+  }
+  if (WEXITSTATUS(status) == kCannotStart) refuse("cannot run " + words[0], must_have);
+  return WEXITSTATUS(status);
 }
 
 }  // namespace sextant::lab

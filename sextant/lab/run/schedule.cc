@@ -7,13 +7,12 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "sextant/files/write_file.h"
-#include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/last_line.h"
+#include "sextant/lab/run/launch.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/worker.h"
 
@@ -21,26 +20,21 @@ namespace sextant::lab {
 namespace {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMilliseconds = 100;
-constexpr std::chrono::seconds kPatience{20};  // time for workers to save before they are killed
-
-// Multiplications per token, which approximate its cost.
-double weights_read(const DecoderOptions& model) {
-  return static_cast<double>(model.layers * (4 * model.width + 2 * model.mlp_width) * model.width +
-                             model.width * model.vocabulary);
-}
+// Time for workers to save before they are killed. Other machines see a new file late.
+constexpr std::chrono::seconds kPatience{20}, kLaunchedPatience{120};
+constexpr std::chrono::seconds kBetweenFiles{2};  // reads or writes of progress
+constexpr const char* kLaunchLogFile = "launch.txt";
 
 class Schedule {
  public:
-  Schedule(const Settings& settings, std::span<const Arm> arms, const ScheduleOptions& options)
-      : options_(options) {
-    for (const Arm& arm : arms) {
-      const State state = is_done(options.directory, arm) ? State::kDone : State::kWaiting;
-      const double work = work_of(settings, arm);
+  Schedule(std::span<const ScheduledArm> arms, const ScheduleOptions& options) : options_(options) {
+    for (const ScheduledArm& arm : arms) {
+      const State state = is_done(arm) ? State::kDone : State::kWaiting;
       units_.push_back({.arm = arm,
-                        .work = work,
-                        .found_done = state == State::kDone ? work : 0,
+                        .found_done = state == State::kDone ? arm.work : 0,
                         .state = state,
                         .worker = {}});
     }
@@ -49,9 +43,10 @@ class Schedule {
   ScheduleEnd run() {
     while (true) {
       if (!stopping()) start_what_can();
-      if (count(State::kRunning) == 0) break;
+      if (count(State::kRunning) == 0 && !(waits_ && !stopping())) break;
       say_results();
       wait();
+      exchange_files();
       if (stopping()) stop();
       show();
     }
@@ -60,24 +55,29 @@ class Schedule {
   }
 
  private:
-  enum class State { kWaiting, kRunning, kDone, kFailed };
+  enum class State { kWaiting, kRunning, kDone, kBusy, kFailed };
   struct Unit {
-    Arm arm;
-    double work = 0;
-    double found_done = 0;  // the part of `work` that an earlier run did
+    ScheduledArm arm;
+    double found_done = 0;  // the part of its work that an earlier run did
     State state = State::kWaiting;
     std::unique_ptr<Worker> worker;
+    Report report = {};
     bool reported = false;  // the first report tells where the arm resumes
   };
+
+  bool is_launched() const { return !options_.launch.empty(); }
 
   // After a signal, or after a failed write.
   bool stopping() const { return interruptions_.count() > 0 || !end_.cannot_write.empty(); }
 
   int64_t count(State state) const { return std::ranges::count(units_, state, &Unit::state); }
 
-  fs::path directory(const Unit& unit) const { return arm_directory(options_.directory, unit.arm); }
+  fs::path log(const Unit& unit) const {
+    return unit.arm.folder / (is_launched() ? kLaunchLogFile : kLogFile);
+  }
 
   void start_what_can() {
+    waits_ = false;
     for (Unit& unit : units_) {
       if (count(State::kRunning) >= options_.jobs || stopping()) return;
       if (unit.state != State::kWaiting) continue;
@@ -86,7 +86,11 @@ class Schedule {
           start(unit);
           break;
         case State::kFailed:
-          failed(unit, "needs the weights of " + unit.arm.weights_from + ", which failed");
+          failed(unit, fmt::format("needs the weights of {}, which {}",
+                                   unit.arm.needs.filename().string(), why_no_weights(unit.arm)));
+          break;
+        case State::kBusy:
+          busy(unit, "the weights it needs are not there yet");
           break;
         default:
           break;
@@ -94,19 +98,41 @@ class Schedule {
     }
   }
 
-  State state_of_weights(const Arm& arm) const {
-    if (arm.weights_from.empty()) return State::kDone;
-    for (const Unit& unit : units_) {
-      if (unit.arm.name() == arm.weights_from) return unit.state;
+  const Unit* needed_unit(const ScheduledArm& arm) const {
+    const auto found = std::ranges::find_if(
+        units_, [&](const Unit& unit) { return unit.arm.folder == arm.needs; });
+    return found == units_.end() ? nullptr : &*found;
+  }
+
+  State state_of_weights(const ScheduledArm& arm) {
+    if (arm.needs.empty()) return State::kDone;
+    if (const Unit* unit = needed_unit(arm)) return unit->state;
+    if (fs::exists(arm.needs / arm.done_file)) return State::kDone;
+    if (!options_.waits) return State::kFailed;
+    if (!said_waits_) {
+      progress_.say(fmt::format("{} waits for the weights of {}", arm.name, arm.needs.string()));
     }
-    return State::kFailed;
+    said_waits_ = waits_ = true;
+    return State::kWaiting;
+  }
+
+  std::string why_no_weights(const ScheduledArm& arm) const {
+    return needed_unit(arm) ? "failed" : "is not done: run it first, or give --wait";
   }
 
   void start(Unit& unit) {
+    const fs::path& folder = unit.arm.folder;
     std::vector<std::string> command = options_.worker;
-    command.push_back(directory(unit).string());
+    if (is_launched()) {
+      forget_messages(folder);
+      command = launched(options_.launch, command, folder);
+    } else {
+      command.insert(command.end(),
+                     {"--progress-fd", std::to_string(kProgressFile), folder.string()});
+    }
     try {
-      unit.worker = std::make_unique<Worker>(command, directory(unit) / kLogFile);
+      unit.worker = std::make_unique<Worker>(
+          command, log(unit), is_launched() ? ProcessGroup::kOwn : ProcessGroup::kShared);
       unit.state = State::kRunning;
     } catch (const CannotWrite& error) {
       end_.cannot_write = error.what();
@@ -123,7 +149,25 @@ class Schedule {
     }
     if (::poll(files.data(), files.size(), kPollMilliseconds) <= 0) return;
     for (size_t n = 0; n < files.size(); ++n) {
-      if (files[n].revents != 0 && !running[n]->worker->read()) finish(*running[n]);
+      if (files[n].revents == 0) continue;
+      if (!running[n]->worker->read()) {
+        finish(*running[n]);
+      } else if (running[n]->worker->report().total > 0) {
+        running[n]->report = running[n]->worker->report();
+      }
+    }
+  }
+
+  void exchange_files() {
+    if ((!is_launched() && !options_.writes) || Clock::now() - exchanged_ < kBetweenFiles) return;
+    exchanged_ = Clock::now();
+    for (Unit& unit : units_) {
+      if (unit.state != State::kRunning) continue;
+      if (is_launched()) {
+        unit.report = read_progress(unit.arm.folder);
+      } else if (unit.report.total > 0) {
+        write_progress(unit.arm.folder, unit.report);
+      }
     }
   }
 
@@ -132,24 +176,28 @@ class Schedule {
     const Ending ending = unit.worker->finish(why);
     const std::string said = unit.worker->said();
     unit.worker.reset();
+    if (is_launched() || options_.writes) forget_messages(unit.arm.folder);
     if (ending == Ending::kCannotWrite) {
       unit.state = State::kWaiting;
-      if (end_.cannot_write.empty()) end_.cannot_write = unit.arm.name() + ": " + said;
+      if (end_.cannot_write.empty()) end_.cannot_write = unit.arm.name + ": " + said;
+    } else if (ending == Ending::kBusy) {
+      busy(unit, said.empty() ? last_line(log(unit)) : said);
+    } else if (ending == Ending::kStopped && !stopping()) {  // by FOLDER/stop, or on its machine
+      busy(unit, is_launched() ? last_line(log(unit)) : "it was stopped; what it has done is kept");
     } else if (ending == Ending::kStopped ||
                (ending == Ending::kFailed && interruptions_.count() > 0)) {
       unit.state = State::kWaiting;
     } else if (ending == Ending::kFailed && !said.empty()) {
       failed(unit, said);
     } else if (ending == Ending::kFailed) {
-      const fs::path log = directory(unit) / kLogFile;
-      failed(unit, fmt::format("{}; {} says: {}", why, log.string(), last_line(log)));
-    } else if (!is_done(options_.directory, unit.arm)) {
+      failed(unit, fmt::format("{}; {} says: {}", why, log(unit).string(), last_line(log(unit))));
+    } else if (!is_done(unit.arm)) {
       failed(unit, "ended without a result");
     } else {
       unit.state = State::kDone;
       more_done_ = true;
       progress_.say(
-          fmt::format("{} done ({} of {})", unit.arm.name(), count(State::kDone), units_.size()));
+          fmt::format("{} done ({} of {})", unit.arm.name, count(State::kDone), units_.size()));
     }
   }
 
@@ -162,17 +210,24 @@ class Schedule {
 
   void failed(Unit& unit, const std::string& why) {
     unit.state = State::kFailed;
-    unit.found_done = unit.work;  // the rest will not be done
-    end_.failures.push_back(unit.arm.name() + ": " + why);
-    progress_.say(unit.arm.name() + " failed: " + why);
+    unit.found_done = unit.arm.work;  // the rest will not be done
+    end_.failures.push_back(unit.arm.name + ": " + why);
+    progress_.say(unit.arm.name + " failed: " + why);
+  }
+
+  void busy(Unit& unit, const std::string& why) {
+    unit.state = State::kBusy;
+    unit.found_done = unit.arm.work;  // the rest is not for this schedule
+    end_.busy.push_back(unit.arm.name + ": " + why);
+    progress_.say(unit.arm.name + " is left out: " + why);
   }
 
   void stop() {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = Clock::now();
     const bool first = !asked_;
     if (first) {
       asked_ = true;
-      deadline_ = now + kPatience;
+      deadline_ = now + (is_launched() ? kLaunchedPatience : kPatience);
       progress_.say(end_.cannot_write.empty()
                         ? "stopping: saving what is done (once more to stop at once)"
                         : "stopping: " + end_.cannot_write);
@@ -180,7 +235,16 @@ class Schedule {
     const bool at_once = interruptions_.count() > 1 || now > deadline_;
     if (!first && !at_once) return;
     for (const Unit& unit : units_) {
-      if (unit.state == State::kRunning) unit.worker->send(at_once ? SIGKILL : SIGTERM);
+      if (unit.state == State::kRunning) stop(unit, at_once);
+    }
+  }
+
+  // A launcher that is sent SIGTERM can end its step, SIGKILL it cannot handle.
+  void stop(const Unit& unit, bool at_once) const {
+    if (is_launched() && !at_once) {
+      ask_to_stop(unit.arm.folder);
+    } else {
+      unit.worker->send(at_once && !is_launched() ? SIGKILL : SIGTERM);
     }
   }
 
@@ -188,18 +252,19 @@ class Schedule {
     Progress::Work work;
     std::string now;
     for (Unit& unit : units_) {
-      work.total += unit.work;
+      work.total += unit.arm.work;
       work.found_done += unit.found_done;
-      if (unit.state == State::kDone || unit.state == State::kFailed) work.done += unit.work;
+      if (unit.state != State::kWaiting && unit.state != State::kRunning)
+        work.done += unit.arm.work;
       if (unit.state != State::kRunning) continue;
-      const Report& report = unit.worker->report();
-      if (report.total > 0) {
-        const double unit_done = unit.work * std::min(1.0, report.done / report.total);
+      if (unit.report.total > 0) {
+        const double unit_done =
+            unit.arm.work * std::min(1.0, unit.report.done / unit.report.total);
         if (!unit.reported) unit.found_done = unit_done;
         unit.reported = true;
         work.done += unit_done;
       }
-      now += (now.empty() ? "" : " | ") + unit.arm.name() + " " + report.text;
+      now += (now.empty() ? "" : " | ") + unit.arm.name + " " + unit.report.text;
     }
     progress_.show(work, now);
   }
@@ -209,54 +274,18 @@ class Schedule {
   std::vector<Unit> units_;
   ScheduleEnd end_;
   Progress progress_;
-  bool more_done_ = false;  // since the last call of on_done
+  bool more_done_ = false;                   // since the last call of on_done
+  bool waits_ = false, said_waits_ = false;  // for weights of arms that are not among the units
   bool asked_ = false;
-  std::chrono::steady_clock::time_point deadline_;
+  Clock::time_point deadline_, exchanged_;
 };
 
 }  // namespace
 
-fs::path arm_directory(const fs::path& survey, const Arm& arm) {
-  std::string folder = arm.name();
-  for (size_t n = folder.find('/'); n != std::string::npos; n = folder.find('/')) {
-    folder.replace(n, 1, "%2F");
-  }
-  return survey / "arms" / folder;
-}
+bool is_done(const ScheduledArm& arm) { return fs::exists(arm.folder / arm.done_file); }
 
-bool is_done(const fs::path& survey, const Arm& arm) {
-  return fs::exists(arm_directory(survey, arm) / kResultFile);
-}
-
-double test_tokens(const Settings& settings, Task task) {
-  if (is_on_text(task)) {
-    double tokens = static_cast<double>(settings.test.blocks * settings.test.longest()) *
-                    static_cast<double>(settings.test.lengths.size());
-    if (task == Task::kText) return tokens;
-    // Each pass over a masked window is a sequence of its own.
-    for (const int64_t length : settings.test.lengths) {
-      tokens += static_cast<double>(settings.test.blocks * length * kMaskPasses);
-    }
-    return tokens;
-  }
-  double tokens = 0;
-  for (const int64_t length : settings.retrieval.lengths) {
-    tokens += static_cast<double>(length * settings.retrieval.texts) *
-              static_cast<double>(asked_distances(task, length, settings.retrieval).size());
-  }
-  return tokens;
-}
-
-double work_of(const Settings& settings, const Arm& arm) {
-  // A training step costs about three times a forward pass.
-  const auto train = static_cast<double>(3 * training_of(settings, arm).bytes);
-  return weights_read(model_of(settings, arm)) / weights_read(settings.model) *
-         ((arm.trains() ? train : 0) + test_tokens(settings, arm.task));
-}
-
-ScheduleEnd run_arms(const Settings& settings, std::span<const Arm> arms,
-                     const ScheduleOptions& options) {
-  return Schedule(settings, arms, options).run();
+ScheduleEnd run_arms(std::span<const ScheduledArm> arms, const ScheduleOptions& options) {
+  return Schedule(arms, options).run();
 }
 
 }  // namespace sextant::lab

@@ -24,6 +24,7 @@
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/schedule.h"
+#include "sextant/lab/run/survey_arms.h"
 #include "sextant/lab/run/survey_so_far.h"
 #include "sextant/version.h"
 
@@ -41,18 +42,24 @@ std::vector<Arm> not_done(const SurveyOptions& options) {
   return arms;
 }
 
+// A path as an arm's folder has it, which other machines may see elsewhere: one that was given as
+// relative is relative to that folder.
+std::string path_from(const fs::path& folder, const fs::path& path) {
+  return path.is_absolute() ? path.string() : fs::proximate(path, folder).string();
+}
+
 void prepare(const SurveyOptions& options, const std::vector<Arm>& arms, const json& manifest) {
   if (!fs::exists(options.directory / kManifestFile)) {
     write_json(options.directory / kManifestFile, manifest);
   }
-  json text = json::array();
-  for (const fs::path& path : options.text) text.push_back(fs::absolute(path).string());
   for (const Arm& arm : arms) {
-    write_json(arm_directory(options.directory, arm) / kArmFile,
-               {{"arm", arm},
-                {"settings", manifest.at("settings")},
-                {"text", manifest.at("text")},
-                {"files", text}});
+    const fs::path folder = arm_directory(options.directory, arm);
+    json text = json::array();
+    for (const fs::path& path : options.text) text.push_back(path_from(folder, path));
+    write_json(folder / kArmFile, {{"arm", arm},
+                                   {"settings", manifest.at("settings")},
+                                   {"text", manifest.at("text")},
+                                   {"files", text}});
   }
 }
 
@@ -117,10 +124,10 @@ ScheduleEnd run(const SurveyOptions& options, const std::vector<Arm>& to_do, con
   note(fmt::format("{} of {} arms to do, {} at a time, in {}", to_do.size(), options.arms.size(),
                    options.jobs, options.directory.string()));
   SurveySoFar so_far(options, manifest, ::isatty(STDERR_FILENO) == 1, background);
-  return run_arms(options.settings, running_order(options.arms),
-                  {.directory = options.directory,
-                   .worker = options.worker,
+  return run_arms(scheduled(options.directory, options.settings, running_order(options.arms)),
+                  {.worker = options.worker,
                    .jobs = options.jobs,
+                   .launch = options.hand_out.launch,
                    .on_done = [&] { return so_far.update(); }});
 }
 
@@ -152,6 +159,14 @@ void write_complete(const SurveyOptions& options, const json& manifest, const Fi
                    (options.directory / kReportFile).string()));
 }
 
+SurveyEnd incomplete(const SurveyOptions& options, const ScheduleEnd& end) {
+  const auto arms = scheduled(options.directory, options.settings, running_order(options.arms));
+  for (const std::string& busy : end.busy) note("left out: " + busy);
+  for (const std::string& failure : end.failures) note("failed: " + failure);
+  note(missing_text(arms));
+  return SurveyEnd::kIncomplete;
+}
+
 SurveyEnd stopped(const SurveyOptions& options, const ScheduleEnd& end, size_t done) {
   const bool full = !end.cannot_write.empty();
   note(fmt::format("{}\nstopped: {} of {} arms are done. To go on{}:\n  {}",
@@ -173,7 +188,7 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   check_manifest("survey", "--out", options.directory, manifest);
 
   const std::vector<Arm> arms = not_done(options);
-  if (!arms.empty()) {
+  if (!arms.empty() && options.hand_out.stage != Stage::kCollect) {
     open_plugin(options.settings.threads).check(options.settings, options.arms);
     check_own_arms(options.settings, arms);
   }
@@ -184,13 +199,22 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   }
 
   const DirectoryLock lock("survey", options.directory);
+  const Stage stage = options.hand_out.stage;
+  if (stage == Stage::kPrepare) {
+    const auto all = scheduled(options.directory, options.settings, running_order(options.arms));
+    prepare(options, arms, manifest);
+    write_lists(options.directory, all);
+    fmt::print("{}", prepared_text(options.directory, all, "survey"));
+    return SurveyEnd::kDone;
+  }
   // Bytes whose neighbours on both sides are seen have no such reference.
   std::optional<BigramLoss> bigrams;
   if (options.settings.objective == Objective::kCausal)
     bigrams = bigram_loss(corpus, options.settings);
   const Background background{.bigrams = bigrams,
                               .defaults = option_defaults(options.settings.threads)};
-  const ScheduleEnd end = arms.empty() ? ScheduleEnd{} : run(options, arms, manifest, background);
+  const bool runs = !arms.empty() && stage == Stage::kRun;
+  const ScheduleEnd end = runs ? run(options, arms, manifest, background) : ScheduleEnd{};
   std::map<std::string, ArmResult> none;
   const Findings findings = findings_of(results_of(options, none), options.settings, background);
   const size_t done = findings.results.size();
@@ -199,6 +223,10 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   if (end.stopped) {
     if (done > 0) write_partial(options, manifest, findings);
     return stopped(options, end, done);
+  }
+  if (!end.busy.empty() || (stage == Stage::kCollect && done < options.arms.size())) {
+    if (done > 0) write_partial(options, manifest, findings);
+    return incomplete(options, end);
   }
   if (done > 0) write_complete(options, manifest, findings);
   for (const std::string& failure : end.failures) note("failed: " + failure);

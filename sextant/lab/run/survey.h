@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sextant/lab/plan/settings.h"
+#include "sextant/lab/run/hand_out.h"
 
 namespace sextant::lab {
 
@@ -34,6 +35,7 @@ struct SurveyOptions {
   std::string command;              // the user's command line, for "go on with" and the report
   int jobs = 1;
   bool dry_run = false;  // only print the plan
+  HandOut hand_out = {};
 };
 
 // A requested method.
@@ -104,7 +106,12 @@ std::vector<std::string> default_methods(Objective objective);
 // rerope, window, ...
 std::vector<std::string> stretches();
 
-enum class SurveyEnd { kDone, kSomeFailed, kStopped };
+enum class SurveyEnd {
+  kDone,
+  kSomeFailed,
+  kStopped,
+  kIncomplete,  // other workers are at some arms, or a collected survey lacks some
+};
 
 // Prints the table on standard output once, at the end, and progress and intermediate tables on
 // standard error. Throws Error.

@@ -11,7 +11,7 @@
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/tables_text.h"
-#include "sextant/lab/run/schedule.h"
+#include "sextant/lab/run/survey_arms.h"
 
 namespace sextant::lab {
 namespace {

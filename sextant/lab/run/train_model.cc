@@ -17,6 +17,7 @@
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/schedule.h"
 #include "sextant/lab/run/shell_word.h"
+#include "sextant/lab/run/survey_arms.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {
@@ -235,7 +236,7 @@ TrainEnd train_model(const TrainModelOptions& options) {
   if (!is_done(work, plan.arm)) {
     prepare(options, work, manifest);
     const ScheduleEnd end =
-        run_arms(plan.settings, arms, {.directory = work, .worker = options.worker, .jobs = 1});
+        run_arms(scheduled(work, plan.settings, arms), {.worker = options.worker, .jobs = 1});
     if (end.stopped) {
       const bool full = !end.cannot_write.empty();
       note(fmt::format("{}\nstopped. To go on{}:\n  {}", full ? "\n" + end.cannot_write : "",
@@ -243,7 +244,8 @@ TrainEnd train_model(const TrainModelOptions& options) {
       return full ? TrainEnd::kFailed : TrainEnd::kStopped;
     }
     for (const std::string& failure : end.failures) note("failed: " + failure);
-    if (!end.failures.empty()) return TrainEnd::kFailed;
+    for (const std::string& busy : end.busy) note("failed: " + busy);
+    if (!end.failures.empty() || !end.busy.empty()) return TrainEnd::kFailed;
   }
   publish(arm, options.directory);
   return say_result(options, read_json(arm / kResultFile).get<ArmResult>(), corpus);

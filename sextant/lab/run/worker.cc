@@ -27,10 +27,12 @@ constexpr int kCannotStart = 127;
 
 // Runs between fork and exec, so it makes only calls that are safe after a fork of a multithreaded
 // process.
-[[noreturn]] void become(char* const* arguments, int progress, int log, pid_t parent) {
+[[noreturn]] void become(char* const* arguments, int progress, int log, pid_t parent,
+                         ProcessGroup group) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kCannotStart);  // the parent is already dead
   // Ctrl-C reaches the whole process group; the parent decides how to stop the worker.
+  if (group == ProcessGroup::kOwn) ::setpgid(0, 0);
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGTERM, SIG_DFL);
   const int null = ::open("/dev/null", O_RDONLY);
@@ -43,7 +45,7 @@ constexpr int kCannotStart = 127;
   } else {
     ::dup2(progress, kProgressFile);
   }
-  ::execv(arguments[0], arguments);
+  ::execvp(arguments[0], arguments);
   ::_exit(kCannotStart);
 }
 
@@ -59,7 +61,19 @@ std::string line_of_failure(const std::string& why) {
   return line + "\n";
 }
 
-Worker::Worker(const std::vector<std::string>& command, const std::filesystem::path& log) {
+std::optional<Report> report_of(std::string_view line) {
+  const char* end = line.data() + line.size();
+  Report report;
+  const auto done = std::from_chars(line.data(), end, report.done);
+  if (done.ec != std::errc{} || done.ptr == end) return std::nullopt;
+  const auto total = std::from_chars(done.ptr + 1, end, report.total);
+  if (total.ec != std::errc{} || total.ptr == end) return std::nullopt;
+  report.text.assign(total.ptr + 1, end);
+  return report;
+}
+
+Worker::Worker(const std::vector<std::string>& command, const std::filesystem::path& log,
+               ProcessGroup group) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) cannot("make a pipe", errno);
   const int log_file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -70,7 +84,7 @@ Worker::Worker(const std::vector<std::string>& command, const std::filesystem::p
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   if (log_file >= 0) process_ = ::fork();
-  if (process_ == 0) become(arguments.data(), ends[1], log_file, parent);
+  if (process_ == 0) become(arguments.data(), ends[1], log_file, parent, group);
   const int fork_error = errno;
   ::close(ends[1]);
   if (log_file >= 0) ::close(log_file);
@@ -98,13 +112,7 @@ void Worker::take_line(const char* begin, const char* end) {
     failure_.assign(begin + 2, end);
     return;
   }
-  Report report;
-  const auto done = std::from_chars(begin, end, report.done);
-  if (done.ec != std::errc{} || done.ptr == end) return;
-  const auto total = std::from_chars(done.ptr + 1, end, report.total);
-  if (total.ec != std::errc{} || total.ptr == end) return;
-  report.text.assign(total.ptr + 1, end);
-  report_ = report;
+  if (const std::optional<Report> report = report_of({begin, end})) report_ = *report;
 }
 
 bool Worker::read() {
@@ -141,6 +149,8 @@ Ending Worker::finish(std::string& why) {
       return Ending::kDone;
     case kStoppedStatus:
       return Ending::kStopped;
+    case kBusyStatus:
+      return Ending::kBusy;
     case kCannotWriteStatus:
       if (!failure_.empty()) return Ending::kCannotWrite;
       [[fallthrough]];

@@ -8,7 +8,9 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sextant::lab {
@@ -19,6 +21,8 @@ struct Report {
   std::string text;            // "training, step 400 of 781, loss 1.73"
 };
 std::string line_of(const Report& report);
+// Empty if the line is no report.
+std::optional<Report> report_of(std::string_view line);
 // The reason why a worker fails, sent as a line "! TEXT" through the same pipe, because the log may
 // be on a full disk.
 std::string line_of_failure(const std::string& why);
@@ -26,6 +30,7 @@ std::string line_of_failure(const std::string& why);
 enum class Ending {
   kDone,
   kStopped,      // on request, after saving its state
+  kBusy,         // another worker has the lock of the arm, see arm_lock.h
   kCannotWrite,  // as CannotWrite of write_file.h; other workers will fail, too
   kFailed,
 };
@@ -34,13 +39,22 @@ enum class Ending {
 inline constexpr int kStoppedStatus = 75;
 // Exit status of a worker that could not write (EX_IOERR).
 inline constexpr int kCannotWriteStatus = 74;
+// Exit status of a worker that did nothing because another one has the lock of its arm.
+inline constexpr int kBusyStatus = 76;
+
+// The descriptor of the progress pipe in a worker, which is told it by --progress-fd.
+inline constexpr int kProgressFile = 3;
+
+enum class ProcessGroup { kShared, kOwn };
 
 class Worker {
  public:
-  // Runs `command`, whose first element is the path of a program, with the write end of the
-  // progress pipe as descriptor 3. Its output is appended to `log`. The worker is killed when this
-  // process ends for any reason. Throws CannotWrite if `log` cannot be opened.
-  Worker(const std::vector<std::string>& command, const std::filesystem::path& log);
+  // Runs `command`, whose first element is a program, with the write end of the progress pipe as
+  // descriptor 3. Its output is appended to `log`. The worker is killed when this process ends for
+  // any reason. A worker is in the process group of this process, or in its own, where Ctrl-C and
+  // Ctrl-Z of a terminal do not reach it. Throws CannotWrite if `log` cannot be opened.
+  Worker(const std::vector<std::string>& command, const std::filesystem::path& log,
+         ProcessGroup group = ProcessGroup::kShared);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();  // kills a running worker
@@ -65,7 +79,5 @@ class Worker {
   Report report_;
   std::string failure_;
 };
-
-inline constexpr int kProgressFile = 3;
 
 }  // namespace sextant::lab

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "sextant/lab/run/schedule.h"
+#include "sextant/lab/run/survey_arms.h"
 #include "sextant/lab/torch/trainer.h"
 
 namespace sextant::lab {

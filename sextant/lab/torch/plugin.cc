@@ -77,13 +77,17 @@ extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
   return &plugin;
 }
 
-extern "C" int sextant_lab_arm(const char* folder, double save_seconds) {
-  return sextant::lab::run_arm_process(save_seconds, [&](const sextant::lab::Watch& watch) {
-    return sextant::lab::run_arm(folder, watch);
+extern "C" int sextant_lab_arm(const char* folder, double save_seconds, int progress_file) {
+  const sextant::lab::ArmProcess process{.save_seconds = save_seconds,
+                                         .progress_file = progress_file};
+  return sextant::lab::run_arm_process(process, [&](const sextant::lab::Watch& watch) {
+    return sextant::lab::status_of(sextant::lab::run_arm(folder, watch));
   });
 }
 
-extern "C" int sextant_lab_check(const char* assignment) {
-  return sextant::lab::run_arm_process(
-      0, [&](const sextant::lab::Watch&) { return sextant::lab::check_own_arm(assignment); });
+extern "C" int sextant_lab_check(const char* assignment, int progress_file) {
+  const sextant::lab::ArmProcess process{.progress_file = progress_file};
+  return sextant::lab::run_arm_process(process, [&](const sextant::lab::Watch&) {
+    return sextant::lab::status_of(sextant::lab::check_own_arm(assignment));
+  });
 }

@@ -18,7 +18,7 @@
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/checkpoint.h"
 #include "sextant/lab/run/progress.h"
-#include "sextant/lab/run/schedule.h"
+#include "sextant/lab/run/survey_arms.h"
 #include "sextant/lab/torch/accuracy.h"
 #include "sextant/lab/torch/attention_entropy.h"
 #include "sextant/lab/torch/batches.h"
@@ -70,8 +70,9 @@ Assignment read_task(const fs::path& directory) {
   std::vector<std::string> files;
   fields.read("files", files);
   fields.finish();
-  task.corpus =
-      read_corpus(std::vector<fs::path>(files.begin(), files.end()), task.settings.test.share);
+  std::vector<fs::path> paths;
+  for (const std::string& path : files) paths.push_back(directory / path);  // absolute ones stay
+  task.corpus = read_corpus(paths, task.settings.test.share);
   if (identity(task.corpus) != text) {
     fail("text: expected " + text.dump() + ", but the files now hold " +
          identity(task.corpus).dump());
@@ -105,7 +106,7 @@ class ArmRun {
   void run() {
     remove_files(directory_, [](const std::string& ending) { return ending.size() == 7; });
     if (!task_.arm.weights_from.empty()) {
-      read_weights(decoder_, directory_.parent_path() / task_.arm.weights_from);
+      read_weights(decoder_, directory_.parent_path() / folder_name(task_.arm.weights_from));
     }
     if (task_.arm.trains()) train();
     if (!result_.diverged) test();

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "sextant/lab/report/report.h"
-#include "sextant/lab/run/schedule.h"
+#include "sextant/lab/run/survey_arms.h"
 #include "tests/lab/arm_results.h"
 #include "tests/lab/temporary_folder.h"
 

@@ -1,0 +1,186 @@
+#include "sextant/lab/run/arm_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "sextant/files/write_file.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kAttempts = 5;
+constexpr int kFieldsToStart = 19;  // of /proc/PID/stat from the state, the first after the name
+
+std::string content_of(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The time at which a process started, in ticks since the boot; empty if it is gone or killed.
+std::string start_of(int64_t process) {
+  const std::string stat = content_of(fmt::format("/proc/{}/stat", process));
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return "";
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::string field;
+  fields >> field;
+  if (field == "Z" || field == "X") return "";
+  for (int n = 0; n < kFieldsToStart; ++n) fields >> field;
+  return field;
+}
+
+// The boot of the machine and the space of process numbers: containers of one machine have numbers
+// of their own.
+std::string machine() {
+  std::error_code ignored;
+  std::string boot = content_of("/proc/sys/kernel/random/boot_id");
+  while (boot.ends_with('\n')) boot.pop_back();
+  return boot + " " + fs::read_symlink("/proc/self/ns/pid", ignored).string();
+}
+
+std::string host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string own_content() {
+  const int64_t process = ::getpid();
+  return json{{"host", host()},
+              {"process", process},
+              {"started", start_of(process)},
+              {"machine", machine()}}
+      .dump();
+}
+
+timespec modified(const struct stat& status) { return status.st_mtim; }
+
+// Seconds since the file was touched, by the clock of its file system; nullopt if it is gone.
+std::optional<double> age(const fs::path& path) {
+  struct stat lock {
+  }, now{};
+  if (::stat(path.c_str(), &lock) != 0) return std::nullopt;
+  std::string probe = path.string() + ".XXXXXX";
+  const int file = ::mkstemp(probe.data());
+  if (file < 0) throw CannotWrite("lock " + path.string() + ": " + std::strerror(errno));
+  const bool known = ::fstat(file, &now) == 0;
+  ::close(file);
+  ::unlink(probe.c_str());
+  if (!known) return 0;
+  const timespec from = modified(lock), to = modified(now);
+  return static_cast<double>(to.tv_sec - from.tv_sec) +
+         1e-9 * static_cast<double>(to.tv_nsec - from.tv_nsec);
+}
+
+// Whether the owner described by `content` lives as far as this machine can tell.
+bool is_alive(const fs::path& path, const std::string& content) {
+  const json owner = json::parse(content, nullptr, false);
+  if (owner.is_object() && owner.value("machine", "") == machine()) {
+    const std::string start = start_of(owner.value("process", int64_t{}));
+    return !start.empty() && start == owner.value("started", "");
+  }
+  const std::optional<double> seconds = age(path);
+  return seconds && *seconds < static_cast<double>(kStaleSeconds.count());
+}
+
+std::string description(const std::string& content) {
+  const json owner = json::parse(content, nullptr, false);
+  if (!owner.is_object()) return "another process";
+  return fmt::format("process {} on host {}", owner.value("process", int64_t{}),
+                     owner.value("host", "unknown"));
+}
+
+// False if the file exists.
+bool create(const fs::path& path, const std::string& content) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0 && errno == EEXIST) return false;
+  if (file < 0) throw CannotWrite("lock " + path.string() + ": " + std::strerror(errno));
+  const ssize_t written = ::write(file, content.data(), content.size());
+  const int error = errno;
+  ::close(file);
+  if (written == static_cast<ssize_t>(content.size())) return true;
+  ::unlink(path.c_str());
+  throw CannotWrite("lock " + path.string() + ": " + std::strerror(error));
+}
+
+// Moves the lock of a dead owner away. Another worker may have done so since it was read, and
+// locked the arm: its lock is put back.
+void remove_dead(const fs::path& path, const std::string& content) {
+  const fs::path aside = fmt::format("{}.{}.{}", path.string(), host(), ::getpid());
+  if (::rename(path.c_str(), aside.c_str()) != 0) return;
+  if (content_of(aside) != content) (void)::link(aside.c_str(), path.c_str());
+  ::unlink(aside.c_str());
+}
+
+}  // namespace
+
+std::unique_ptr<ArmLock> ArmLock::take(const fs::path& folder, std::string& owner) {
+  const fs::path path = folder / kLockFile;
+  const std::string ours = own_content();
+  for (int n = 0; n < kAttempts; ++n) {
+    if (create(path, ours)) return std::unique_ptr<ArmLock>(new ArmLock(folder, ours));
+    const std::string theirs = content_of(path);
+    owner = description(theirs);
+    if (is_alive(path, theirs)) return nullptr;
+    remove_dead(path, theirs);
+  }
+  return nullptr;
+}
+
+ArmLock::ArmLock(fs::path folder, std::string content)
+    : folder_(std::move(folder)), content_(std::move(content)) {}
+
+ArmLock::~ArmLock() {
+  if (is_ours()) ::unlink((folder_ / kLockFile).c_str());
+}
+
+bool ArmLock::is_ours() const { return content_of(folder_ / kLockFile) == content_; }
+
+bool ArmLock::touch() const {
+  if (!is_ours()) return false;
+  // A failure here is not a loss of the lock.
+  ::utimensat(AT_FDCWD, (folder_ / kLockFile).c_str(), nullptr, 0);
+  return true;
+}
+
+Heartbeat::Heartbeat(const std::vector<std::unique_ptr<ArmLock>>& locks,
+                     std::function<void()> on_stop, std::function<void(const fs::path&)> on_lost)
+    : thread_([&locks, on_stop = std::move(on_stop),
+               on_lost = std::move(on_lost)](const std::stop_token& end) {
+        std::mutex mutex;
+        std::unique_lock guard(mutex);
+        std::condition_variable_any never;
+        bool stopped = false;
+        auto touched = std::chrono::steady_clock::now();
+        while (!never.wait_for(guard, end, std::chrono::seconds(1), [] { return false; }) &&
+               !end.stop_requested()) {
+          const bool due = std::chrono::steady_clock::now() - touched >= kTouchSeconds;
+          if (due) touched = std::chrono::steady_clock::now();
+          for (const std::unique_ptr<ArmLock>& lock : locks) {
+            if (due && !lock->touch()) on_lost(lock->folder());
+            if (stopped || ::access((lock->folder() / kStopFile).c_str(), F_OK) != 0) continue;
+            stopped = true;
+            on_stop();
+          }
+        }
+      }) {}
+
+}  // namespace sextant::lab

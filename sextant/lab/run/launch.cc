@@ -1,0 +1,65 @@
+#include "sextant/lab/run/launch.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "sextant/base/error.h"
+#include "sextant/lab/run/arm_lock.h"
+#include "sextant/lab/run/shell_word.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kProgress = "progress";
+
+}  // namespace
+
+std::vector<std::string> launcher_words(const std::string& option, const std::string& prefix) {
+  if (prefix.find_first_of("'\"\\") != std::string::npos) {
+    fail(fmt::format("{}: expected words without quotes, separated by spaces, but got {}", option,
+                     prefix));
+  }
+  std::istringstream text(prefix);
+  std::vector<std::string> words;
+  for (std::string word; text >> word;) words.push_back(word);
+  return words;
+}
+
+std::vector<std::string> launched(const std::vector<std::string>& launcher,
+                                  std::vector<std::string> command, const fs::path& folder) {
+  if (command.front() == "/proc/self/exe") command.front() = fs::read_symlink(command.front());
+  command.push_back(fs::absolute(folder).lexically_normal().string());
+  const bool by_shell = fs::path(launcher.front()).filename() == "ssh";
+  std::vector<std::string> words = launcher;
+  for (const std::string& word : command) words.push_back(by_shell ? shell_word(word) : word);
+  return words;
+}
+
+Report read_progress(const fs::path& folder) {
+  std::ifstream file(folder / kProgress);
+  std::string line;
+  std::getline(file, line);
+  return report_of(line).value_or(Report{});
+}
+
+void write_progress(const fs::path& folder, const Report& report) {
+  const fs::path path = folder / kProgress, part = folder / "progress.part";
+  std::ofstream(part) << line_of(report);
+  std::error_code ignored;
+  fs::rename(part, path, ignored);
+}
+
+void ask_to_stop(const fs::path& folder) { std::ofstream(folder / kStopFile) << "stop\n"; }
+
+void forget_messages(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove(folder / kStopFile, ignored);
+  fs::remove(folder / kProgress, ignored);
+}
+
+}  // namespace sextant::lab

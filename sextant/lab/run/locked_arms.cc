@@ -1,0 +1,82 @@
+#include "sextant/lab/run/locked_arms.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sextant/base/error.h"
+#include "sextant/lab/report/result.h"
+#include "sextant/lab/run/arm_lock.h"
+#include "sextant/lab/run/launch.h"
+#include "sextant/lab/run/measure.h"
+#include "sextant/lab/run/own_arms.h"
+#include "sextant/lab/run/plugin.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Locks = std::vector<std::unique_ptr<ArmLock>>;
+
+int run(const std::vector<std::string>& folders, int threads, const ArmProcess& process,
+        const Watch& watch) {
+  const std::string& first = folders.front();
+  if (is_measured_arm(first)) return run_measured_arms(folders, process, watch);
+  if (folders.size() > 1) fail("arm: FOLDER: expected one arm of a survey, but got more");
+  if (threads == 0) {
+    threads = read_json(fs::path(first) / kArmFile).at("settings").value("threads", 1);
+  }
+  if (is_own_arm(first)) return run_own_arm(first, threads, process, watch);
+  return status_of(open_plugin(threads).run_arm(first, watch));
+}
+
+// The arm belongs to another worker, so that nothing more may be written.
+[[noreturn]] void give_up(const ArmProcess& process, const fs::path& folder) {
+  const std::string why = fmt::format(
+      "{}: expected its lock, but another worker has taken it over, as this one had "
+      "not touched it for {} s",
+      folder.string(), kStaleSeconds.count());
+  send_line(process.progress_file, line_of_failure(why));
+  fmt::print(stderr, "sextant: {}\n", why);
+  ::_exit(1);
+}
+
+}  // namespace
+
+int run_locked_arms(const std::vector<std::string>& folders, int threads,
+                    const ArmProcess& process) {
+  return run_arm_process(process, [&](const Watch& watch) {
+    Locks locks;
+    std::vector<std::string> ours;
+    std::string busy;
+    for (const std::string& folder : folders) {
+      const char* done_file = is_measured_arm(folder) ? kMeasuredFile : kResultFile;
+      if (fs::exists(fs::path(folder) / done_file)) continue;
+      std::string owner;
+      std::unique_ptr<ArmLock> lock = ArmLock::take(folder, owner);
+      if (lock == nullptr) {
+        busy = fmt::format("{} works on it", owner);
+        fmt::print(stderr, "{}: {}\n", folder, busy);
+        continue;
+      }
+      if (fs::exists(fs::path(folder) / done_file)) continue;  // in the meantime
+      locks.push_back(std::move(lock));
+      ours.push_back(folder);
+    }
+    int status = 0;
+    if (!ours.empty()) {
+      const Heartbeat heartbeat(
+          locks, [] { ask_to_stop(); }, [&](const fs::path& folder) { give_up(process, folder); });
+      status = run(ours, threads, process, watch);
+    }
+    if (status != 0 || busy.empty()) return status;
+    send_line(process.progress_file, line_of_failure(busy));
+    return kBusyStatus;
+  });
+}
+
+}  // namespace sextant::lab
