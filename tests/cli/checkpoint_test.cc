@@ -35,7 +35,7 @@ if sys.argv[1] == "-c":
 if (here / "fails").exists():
     os.write(3, b"! tensors: expected finite numbers\n")
     sys.exit(1)
-for folder in map(pathlib.Path, sys.argv[3:]):
+for folder in map(pathlib.Path, sys.argv[5:]):
     arm = json.loads((folder / "arm.json").read_text())
     assert (folder / arm["text"]).exists() and arm["ends"]
     asked, name, lines = arm["losses"], arm["candidate"]["name"], []

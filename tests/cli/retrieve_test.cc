@@ -22,23 +22,25 @@ using ::testing::Not;
 constexpr const char* kStandIn = R"(#!/bin/sh
 echo "$*" >> "$(dirname "$0")/calls.txt"
 [ "$1" = -c ] && exit 0
-[ "$2" = sextant.measure ] || exit 3
+[ "$2" = sextant.measure ] && [ "$3" = --progress-fd ] || exit 3
 [ -f "$(dirname "$0")/fails" ] && { echo "! the model is broken" >&3; exit 1; }
 if [ -f "$(dirname "$0")/waits" ]; then
   trap 'exit 75' TERM
   touch "$(dirname "$0")/started"
   while :; do sleep 0.05; done
 fi
-for length in 512 1024; do
+shift 4
+for folder; do
+  length=${folder##*/}
   for sample in 0 1; do
     echo '{"task": "needle", "length": '$length', "depth": '$sample', "sample": '$sample',' \
       '"tokens": 500, "score": 1.0, "expected": ["42"], "answer": "42"}'
     echo '{"task": "common-words", "length": '$length', "depth": null, "sample": '$sample',' \
       '"tokens": 500, "score": 0.5, "expected": ["ash", "elm"], "answer": "ash"}'
-  done
-done > "$3/records.jsonl"
+  done > "$folder/records.jsonl"
+  echo '{"transformers": "5.24.0"}' > "$folder/done.json"
+done
 echo "1000 1000 needle" >&3
-echo '{"transformers": "5.24.0"}' > "$3/done.json"
 )";
 
 class Retrieve : public ::testing::Test {
@@ -195,7 +197,7 @@ TEST_F(Retrieve, CanBeInterruptedAndContinued) {
   while (!running.is_over() && !std::filesystem::exists(folder_ / "started")) ::usleep(10000);
   ::kill(running.process(), SIGINT);
   EXPECT_EQ(running.wait(), 130);
-  EXPECT_THAT(running.err(), HasSubstr("stopped; the same command continues: "));
+  EXPECT_THAT(running.err(), HasSubstr("stopped; the same command goes on"));
   EXPECT_EQ(running.out(), "");
   std::filesystem::remove(folder_ / "waits");
   EXPECT_EQ(measure().status, 0);

@@ -233,8 +233,10 @@ chart::Section data_section(const nlohmann::json& manifest, const Findings& find
   chart::Section section{.heading = "Settings and data", .blocks = {}};
   chart::Settings items;
   flatten(manifest, "", items);
-  if (!findings.results.empty()) {
-    items.items.emplace_back("machine", findings.results.front().machine);
+  const std::vector<Machine> machines = machines_of(findings.results);
+  for (const Machine& machine : machines) {
+    const std::string arms = machines.size() == 1 ? "" : fmt::format(" ({} arms)", machine.arms);
+    items.items.emplace_back("machine", machine.name + arms);
   }
   items.items.emplace_back("training", speed(findings));
   section.blocks.emplace_back(std::move(items));
@@ -280,6 +282,8 @@ chart::Report report_page(const nlohmann::json& manifest, const Findings& findin
     report.opening.blocks.emplace_back(
         chart::Details{.summary = "How this was chosen", .text = advised.details});
   }
+  const std::string unlike = unlike_machines_text(findings);
+  if (!unlike.empty()) report.opening.blocks.emplace_back(chart::Prose{unlike});
   report.sections.push_back(tables_section(findings, advised.seeds));
   if (!findings.claims.empty()) report.sections.push_back(claims_section(findings.claims));
   report.sections.push_back(charts_section(findings, std::move(drawn), split));

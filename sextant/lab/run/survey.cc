@@ -136,6 +136,8 @@ void print(const Findings& findings) {
   if (!findings.claims.empty()) fmt::print("\n{}", claims_text(findings.claims));
   const std::string advised = advice_text(advice(findings));
   if (!advised.empty()) fmt::print("\n{}", advised);
+  const std::string unlike = unlike_machines_text(findings);
+  if (!unlike.empty()) fmt::print("\n{}", unlike);
 }
 
 // Writes the partial report, which stays until the survey continues. If the disk is full the report
