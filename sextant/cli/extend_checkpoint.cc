@@ -26,16 +26,43 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
-void print_words(const char* engine, const lab::Words& words, const fs::path& file) {
-  if (words.text.empty()) {
-    fmt::print("  {:<13} cannot say it: {}\n", engine, words.obstacle);
+// JSON as Python writes it.
+std::string python_value(const nlohmann::json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  return value.is_null() ? "None" : value.dump();
+}
+
+// The call that gives the candidate's positions to a model of transformers.
+std::string python_call(const lab::StretchCandidate& candidate) {
+  std::string call = fmt::format("sextant.transformers.stretch(model, \"{}\"", candidate.method);
+  const nlohmann::json options = nlohmann::json::parse(candidate.options);
+  for (const auto& option : options.items()) {
+    call += fmt::format(", {}={}", option.key(), python_value(option.value()));
+  }
+  return call + ")";
+}
+
+void print_words(const char* engine, const lab::EngineChoice& choice, const fs::path& file) {
+  if (choice.candidate.empty()) {
+    fmt::print("  {:<13} cannot say any: {}\n", engine, choice.words.obstacle);
     return;
   }
-  write_file(file, words.text);
+  write_file(file, choice.words.text);
   // A whole config.json is long.
-  const bool is_short = words.text.size() < 300;
-  fmt::print("  {:<13} {}{}\n", engine, is_short ? on_one_line(words.text) + "  # " : "",
-             file.string());
+  const bool is_short = choice.words.text.size() < 300;
+  fmt::print("  {:<13} {:<11}  {}{}\n", engine, choice.candidate,
+             is_short ? on_one_line(choice.words.text) + "  # " : "", file.string());
+}
+
+// The words of the best candidate that each engine has words for, or of the chosen one.
+lab::EngineChoices words_of(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
+                            const lab::Extension& found) {
+  std::vector<lab::StretchCandidate> ordered;
+  for (const size_t n : lab::best_first(found)) {
+    const lab::StretchCandidate& candidate = found.candidates[n].candidate;
+    if (options.choose.empty() || candidate.name == options.choose) ordered.push_back(candidate);
+  }
+  return lab::first_words(checkpoint, ordered, options.length);
 }
 
 // The candidate to write: the chosen one, or the best one that config.json can express.
@@ -86,17 +113,12 @@ void print_all(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
                const lab::Extension& found, const lab::Recommendation& recommendation,
                const fs::path& folder) {
   fmt::print("{}\nRecommended: {}.\n", lab::table(found), recommendation.reason);
-  const lab::MeasuredCandidate& best = found.candidates.at(recommendation.best);
-  const lab::MeasuredCandidate& candidate = candidate_to_write(options, found, recommendation);
-  if (&best != &candidate) {
-    fmt::print(
-        "No engine has words for {}; in Python: sextant.transformers.stretch(model, \"{}\"). "
-        "Of what engines can say: {}, {:.3f} nats per token there.\n",
-        best.candidate.name, best.candidate.method, candidate.candidate.name,
-        candidate.lengths.back().sliding.value);
-  }
-  fmt::print("\n{} to {} tokens, as engines are told:\n", candidate.candidate.name, options.length);
-  const lab::EngineWords words = lab::engine_words(checkpoint, candidate.candidate, options.length);
+  const lab::StretchCandidate& best = found.candidates.at(recommendation.best).candidate;
+  if (recommendation.best != 0) fmt::print("In Python: {}\n", python_call(best));
+  const lab::EngineChoices words = words_of(options, checkpoint, found);
+  fmt::print("\nFor {} tokens, {}:\n", options.length,
+             options.choose.empty() ? "the best candidate that each engine has words for"
+                                    : "the chosen candidate in the words of engines");
   print_words("transformers", words.hugging_face, folder / "words" / "config.json");
   print_words("vLLM", words.vllm, folder / "words" / "vllm.txt");
   print_words("llama.cpp", words.llama_cpp, folder / "words" / "llama.cpp.txt");
@@ -106,17 +128,15 @@ void print_all(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
 std::string json_of(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
                     const lab::Extension& found, const lab::Recommendation& recommendation) {
   nlohmann::json out = nlohmann::json::parse(lab::json_text(found, recommendation));
-  const lab::StretchCandidate& candidate =
-      candidate_to_write(options, found, recommendation).candidate;
-  const lab::EngineWords words = lab::engine_words(checkpoint, candidate, options.length);
-  const auto text = [](const lab::Words& one) {
-    return one.text.empty() ? nlohmann::json() : nlohmann::json(one.text);
+  const lab::EngineChoices words = words_of(options, checkpoint, found);
+  const auto said = [](const lab::EngineChoice& choice) {
+    if (choice.candidate.empty()) return nlohmann::json();
+    return nlohmann::json{{"candidate", choice.candidate}, {"words", choice.words.text}};
   };
   out["model"] = checkpoint.name;
-  out["words"] = {{"candidate", candidate.name},
-                  {"hugging_face", text(words.hugging_face)},
-                  {"vllm", text(words.vllm)},
-                  {"llama_cpp", text(words.llama_cpp)}};
+  out["words"] = {{"hugging_face", said(words.hugging_face)},
+                  {"vllm", said(words.vllm)},
+                  {"llama_cpp", said(words.llama_cpp)}};
   return out.dump(2) + "\n";
 }
 

@@ -120,6 +120,15 @@ TEST_F(Checkpoints, AreExtendedAndTheWinnerIsSaidToEngines) {
   EXPECT_FALSE(fs::exists(folder_ / "calls.txt"));
 }
 
+TEST_F(Checkpoints, AnEngineIsToldTheBestCandidateThatItHasWordsFor) {
+  const Ended ended = extend({"--candidates", "dynamic", "--json"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const json words = json::parse(ended.out).at("words");
+  EXPECT_EQ(words.at("hugging_face").at("candidate"), "dynamic");
+  EXPECT_EQ(words.at("vllm").at("candidate"), "direct");
+  EXPECT_EQ(words.at("llama_cpp").at("candidate"), "direct");
+}
+
 TEST_F(Checkpoints, WriteTheFolderWithAnotherConfiguration) {
   const Ended ended = extend(
       {"--candidates", "yarn,rerope", "--write", path("longer"), "--choose", "yarn", "--json"});
@@ -130,7 +139,9 @@ TEST_F(Checkpoints, WriteTheFolderWithAnotherConfiguration) {
   EXPECT_EQ(found.at("bytes_per_token"), 4.0);
   EXPECT_EQ(found.at("candidates")[0].at("by_position").at("loss").size(), 4);
   EXPECT_EQ(found.at("candidates")[0].at("seconds"), 9.0);  // 3 blocks at 2 lengths
-  EXPECT_THAT(found.at("words").at("vllm").get<std::string>(), HasSubstr("yarn"));
+  const json vllm = found.at("words").at("vllm");
+  EXPECT_EQ(vllm.at("candidate"), "yarn");
+  EXPECT_THAT(vllm.at("words").get<std::string>(), HasSubstr("yarn"));
   const json config = json::parse(read_text(folder_ / "longer/config.json"));
   EXPECT_EQ(config.at("rope_scaling").at("rope_type"), "yarn");
   EXPECT_EQ(config.at("rope_scaling").at("factor"), 2.0);

@@ -140,11 +140,11 @@ TEST_F(Retrieve, MeasuresReportsAndIsDone) {
   EXPECT_THAT(ended.out, HasSubstr("Effective length: less than 512 tokens"));
   EXPECT_THAT(ended.out, HasSubstr((out_ / "report.html").string()));
   EXPECT_THAT(read_text(out_ / "report.html"), HasSubstr("ash, elm"));
-  const json arm = json::parse(read_text(out_ / "arms" / "retrieval" / "arm.json"));
+  const json arm = json::parse(read_text(out_ / "arms" / "512" / "arm.json"));
   EXPECT_EQ(arm["measure"], "retrieval");
   EXPECT_EQ(arm["model"], model_.string());
   EXPECT_EQ(arm["candidate"]["method"], nullptr);
-  EXPECT_EQ(arm["retrieval"]["lengths"], json({512, 1024}));
+  EXPECT_EQ(arm["retrieval"]["lengths"], json({512}));
   EXPECT_EQ(arm["retrieval"]["seed"], 0);
   EXPECT_EQ(arm["retrieval"]["chat"], false);
   EXPECT_GE(arm["threads"], 1);
@@ -163,7 +163,7 @@ TEST_F(Retrieve, MeasuresReportsAndIsDone) {
 TEST_F(Retrieve, PassesTheMethodToPython) {
   const Ended ended = measure({"--method", "rope", "--options", R"({"stretch": "yarn*4"})"});
   ASSERT_EQ(ended.status, 0) << ended.err;
-  const json arm = json::parse(read_text(out_ / "arms" / "retrieval" / "arm.json"));
+  const json arm = json::parse(read_text(out_ / "arms" / "512" / "arm.json"));
   EXPECT_EQ(arm["candidate"]["method"], "rope");
   EXPECT_EQ(arm["candidate"]["options"]["stretch"], "yarn*4");
   EXPECT_THAT(read_text(out_ / "report.html"), HasSubstr("yarn*4"));
@@ -173,7 +173,7 @@ TEST_F(Retrieve, AsksAnEndpointWithoutAModel) {
   const Ended ended = retrieve({"--endpoint", "http://127.0.0.1:8080", "--endpoint-model", "q",
                                 "--lengths", "512,1024", "--out", out_.string()});
   ASSERT_EQ(ended.status, 0) << ended.err;
-  const json arm = json::parse(read_text(out_ / "arms" / "retrieval" / "arm.json"));
+  const json arm = json::parse(read_text(out_ / "arms" / "512" / "arm.json"));
   EXPECT_EQ(arm["model"], nullptr);
   EXPECT_EQ(arm["endpoint"], json({{"url", "http://127.0.0.1:8080"}, {"model", "q"}}));
   EXPECT_THAT(read_text(out_ / "report.html"), HasSubstr("q at http://127.0.0.1:8080"));
@@ -185,6 +185,21 @@ TEST_F(Retrieve, SaysWhyTheWorkerFailed) {
   EXPECT_EQ(ended.status, 1);
   EXPECT_THAT(ended.err, HasSubstr("retrieve: the model is broken"));
   EXPECT_THAT(ended.out, Not(HasSubstr("Effective length")));
+}
+
+TEST_F(Retrieve, PreparedLengthsAreCollected) {
+  const Ended prepared = measure({"--prepare"});
+  EXPECT_EQ(prepared.status, 0) << prepared.err;
+  EXPECT_EQ(read_text(out_ / "arms.txt"), "arms/512\narms/1024\n");
+  EXPECT_THAT(prepared.out, HasSubstr("sextant retrieve --collect"));
+  const std::vector<std::string> collect{"retrieve", "--collect", out_.string()};
+  EXPECT_EQ(run(collect).status, 75);
+  const Ended arms = run({"arm", (out_ / "arms/512").string(), (out_ / "arms/1024").string()},
+                         [&] { ::setenv("SEXTANT_PYTHON", python_.c_str(), 1); });
+  EXPECT_EQ(arms.status, 0) << arms.err;
+  const Ended collected = run(collect);
+  EXPECT_EQ(collected.status, 0) << collected.err;
+  EXPECT_THAT(collected.out, HasSubstr("common-words"));
 }
 
 TEST_F(Retrieve, CanBeInterruptedAndContinued) {

@@ -97,4 +97,21 @@ EngineWords engine_words(const Checkpoint& checkpoint, const StretchCandidate& c
   }
 }
 
+EngineChoices first_words(const Checkpoint& checkpoint, std::span<const StretchCandidate> ordered,
+                          int64_t length) {
+  EngineChoices found;
+  const auto take = [](EngineChoice& choice, const std::string& name, const Words& words) {
+    if (!choice.candidate.empty()) return;
+    if (!words.text.empty()) choice.candidate = name;
+    if (!words.text.empty() || choice.words.obstacle.empty()) choice.words = words;
+  };
+  for (const StretchCandidate& candidate : ordered) {
+    const EngineWords words = engine_words(checkpoint, candidate, length);
+    take(found.hugging_face, candidate.name, words.hugging_face);
+    take(found.vllm, candidate.name, words.vllm);
+    take(found.llama_cpp, candidate.name, words.llama_cpp);
+  }
+  return found;
+}
+
 }  // namespace sextant::lab

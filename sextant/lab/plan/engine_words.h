@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "sextant/lab/plan/checkpoint.h"
@@ -23,5 +24,16 @@ struct EngineWords {
 // length: N, the longest length that the candidate was chosen for.
 EngineWords engine_words(const Checkpoint& checkpoint, const StretchCandidate& candidate,
                          int64_t length);
+
+// For each engine the words of the first candidate that it has words for.
+struct EngineChoice {
+  std::string candidate;  // its name; empty if there is none
+  Words words;            // of the first candidate if there is none
+};
+struct EngineChoices {
+  EngineChoice hugging_face, vllm, llama_cpp;
+};
+EngineChoices first_words(const Checkpoint& checkpoint, std::span<const StretchCandidate> ordered,
+                          int64_t length);
 
 }  // namespace sextant::lab

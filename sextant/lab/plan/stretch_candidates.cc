@@ -264,4 +264,15 @@ Recommendation recommend(const Extension& extension) {
   return found;
 }
 
+std::vector<size_t> best_first(const Extension& extension) {
+  const int64_t trained = extension.model.reference;
+  std::vector<size_t> order;
+  for (size_t n = 0; n < extension.candidates.size(); ++n) {
+    if (sees_all(extension.candidates[n])) order.push_back(n);
+  }
+  std::ranges::stable_sort(order, {},
+                           [&](size_t n) { return cost(extension.candidates[n], trained); });
+  return order;
+}
+
 }  // namespace sextant::lab

@@ -37,4 +37,7 @@ struct Recommendation {
 // and the model goes on to serve short sequences, so the loss at L counts as much.
 Recommendation recommend(const Extension& extension);
 
+// The candidates that see the whole sequence by the same criterion, the best first.
+std::vector<size_t> best_first(const Extension& extension);
+
 }  // namespace sextant::lab
