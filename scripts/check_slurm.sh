@@ -27,7 +27,7 @@ esac
 survey=(survey --smoke --bytes 400000 --methods none,rope,yarn)
 
 mkdir -p "$builds"
-install slurm-wlm munge
+install slurm-wlm munge procps hostname python3
 for program in munged mungekey slurmctld slurmd sbatch srun squeue scancel scontrol sinfo; do
   command -v "$program" >/dev/null ||
     fail "NOTHING WAS TESTED: there is no $program here. Please install slurm-wlm and munge."
@@ -52,6 +52,7 @@ mkdir "$work/log" "$work/state" "$work/spool" "$work/munge"
 chmod 700 "$work/munge"
 export SLURM_CONF=$work/slurm.conf
 daemons=()
+exec 8>&2
 
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds.
 wait_for() {
@@ -66,25 +67,35 @@ wait_for() {
   done
 }
 no_jobs() { [[ -z $(squeue -h 2>&1) ]]; }
+# Prints the processes of this Slurm that watch over jobs: their log is in the folder.
+keepers() {
+  local process
+  for process in $(pgrep -x slurmstepd); do
+    find "/proc/$process/fd" -lname "$work/*" -printf "$process\n" -quit 2>/dev/null || true
+  done
+}
+has_ended() { no_jobs && [[ -z $(keepers) ]]; }
 is_idle() { [[ $(sinfo -h -o %T 2>/dev/null) == idle ]]; }
 
-# Jobs end before slurmd, which would leave their processes. The daemons end in reverse order.
+# Jobs end before the daemons, which would leave their processes; the daemons in reverse order.
 clean_up() {
-  local status=$? i
+  local status=$? i process
   trap - EXIT
+  trap '' INT TERM
+  exec 2>&8 # a stage has redirected it
   if ((${#daemons[@]} == 3)); then
     scancel --quiet --user="$(id -un)" >/dev/null 2>&1 || true
-    wait_for 20 no_jobs || true
+    wait_for 20 has_ended || true
   fi
   for ((i = ${#daemons[@]} - 1; i >= 0; --i)); do
     kill "${daemons[i]}" 2>/dev/null || true
     wait "${daemons[i]}" 2>/dev/null || true
   done
+  for process in $(keepers); do kill -9 "$process"; done
   if ((status == 0)); then
     rm -rf --one-file-system "$work"
   else
-    say "Kept: surveys and logs of jobs in $work, logs of Slurm in $work/log. Logs of the stages:
-$builds/check-slurm-*.log"
+    say "Kept: surveys and logs of jobs in $work, logs of Slurm in $work/log."
   fi
   exit "$status"
 }
@@ -96,7 +107,7 @@ trap 'exit 143' TERM
 daemon() {
   local name=$1
   shift
-  setsid "$@" >"$work/log/$name.out" 2>&1 & # Ctrl-C must not end it before its jobs
+  setsid "$@" >"$work/log/$name.out" 2>&1 8>&- & # Ctrl-C must not end it before its jobs
   daemons+=($!)
 }
 cannot_start() {
