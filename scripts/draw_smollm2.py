@@ -18,8 +18,13 @@ PAGE, DATA = ROOT / "docs/extend-smollm2.md", ROOT / "docs/data/extend-smollm2.j
 BLOCK = re.compile(r"(<!-- smollm2:(\w+) -->\n).*?(<!-- /smollm2 -->)", re.DOTALL)
 
 
+def minus(text):
+    """The text with the sign of numbers instead of a hyphen before them."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", text)
+
+
 def signed(mean):
-    return f"{mean['mean']:+.3f} ± {mean['standard_error']:.3f}".replace("-", "−")
+    return minus(f"{mean['mean']:+.3f} ± {mean['standard_error']:.3f}")
 
 
 def candidates(found):
@@ -39,18 +44,19 @@ def candidates(found):
 
 def answer(found):
     reason = found["reason"].strip()
-    return paragraph(f"{reason[0].upper()}{reason[1:]}.".replace("-", "−"))
+    return paragraph(minus(f"`{found['recommended']}`{reason.removeprefix(found['recommended'])}."))
 
 
 def words(found):
     said = found["words"]
-    parameters = json.loads(said["hugging_face"])
+    parameters = json.loads(said["hugging_face"]["words"])
     shown = {key: parameters[key] for key in ("max_position_embeddings", "rope_parameters")}
-    lines = [f"`{said['candidate']}` for transformers (of config.json), vLLM and llama.cpp:", "",
-             "```json", json.dumps(shown, indent=2), "```", ""]
-    for name in ("vllm", "llama_cpp"):
-        lines += ["```", (said[name] or f"{name}: no words for it").strip(), "```", ""]
-    return "\n".join(lines)
+    lines = [f"transformers, `{said['hugging_face']['candidate']}`, in `config.json`:", "",
+             "```json", json.dumps(shown, indent=2), "```"]
+    for name, engine in (("vllm", "vLLM"), ("llama_cpp", "llama.cpp")):
+        options = re.sub(r" (?=--?[a-z])", " \\\\\n  ", said[name]["words"].strip())
+        lines += ["", f"{engine}, `{said[name]['candidate']}`:", "", "```", options, "```"]
+    return "\n".join(lines) + "\n"
 
 
 BLOCKS = {"table": candidates, "answer": answer, "words": words}

@@ -64,7 +64,7 @@ int arm(const ArmOptions& options) {
 
 void add_arm(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "arm", "Run prepared arms of survey, evaluate, extend or retrieve, on any machine");
+      "arm", "Carry out prepared arms of survey, evaluate, extend or retrieve, on any machine");
   auto options = std::make_shared<ArmOptions>();
   command->add_option("FOLDER", options->folders,
                       "Folders of arms, as in arms.txt of --prepare; those that are done or that "
@@ -81,7 +81,7 @@ void add_arm(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--progress-fd", options->process.progress_file,
-                   "Run the arms in this process and report to this descriptor")
+                   "Carry out the arms in this process and report to this descriptor")
       ->group("");
   command->add_option("--check", options->check, "An arm of an encoding of one's own, as JSON")
       ->group("");

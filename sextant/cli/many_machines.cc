@@ -64,7 +64,7 @@ void declare_many_machines(CLI::App& command, ManyMachines& options, bool has_jo
   command.add_option(kCollected, options.collected)->excludes(prepare)->group("");
   command
       .add_option("--launch", options.launch,
-                  "Run each arm by this command, such as \"srun -n1 -c2\" or \"ssh HOST\"")
+                  "Start each arm by this command, such as \"srun -n1 -c2\" or \"ssh HOST\"")
       ->type_name("PREFIX")
       ->excludes(prepare)
       ->group(group);

@@ -20,6 +20,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+const std::string kOfArms = "--collect";
+
 void wait_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
 std::vector<std::string> lines_of(const fs::path& path) {
@@ -55,13 +57,13 @@ TEST_F(ManyMachines, PreparedArmsGiveTheTableOfOneProcess) {
   const Ended prepared = survey("many", {"--prepare"});
   EXPECT_EQ(prepared.status, 0) << prepared.err;
   EXPECT_THAT(prepared.out, AllOf(HasSubstr("3 arms are prepared: 2 in "),
-                                  HasSubstr("sextant survey --collect")));
+                                  HasSubstr("sextant survey " + kOfArms)));
   EXPECT_THAT(lines_of(folder_ / "many/arms.txt"),
               testing::UnorderedElementsAre("arms/rope-0", "arms/alibi-0"));
   EXPECT_THAT(lines_of(folder_ / "many/arms-second.txt"), testing::ElementsAre("arms/window-0"));
 
-  const std::vector<std::string> collect{"survey", "--collect", (folder_ / "many").string()};
-  const Ended early = run(collect);
+  const std::vector<std::string> summary{"survey", kOfArms, (folder_ / "many").string()};
+  const Ended early = run(summary);
   EXPECT_EQ(early.status, 75);
   EXPECT_THAT(early.err, HasSubstr("3 of 3 arms are not done: alibi-0, rope-0, window-0"));
 
@@ -73,7 +75,7 @@ TEST_F(ManyMachines, PreparedArmsGiveTheTableOfOneProcess) {
   const Ended first = run(arms("many", "arms.txt"));
   EXPECT_EQ(first.status, 0) << first.err;
   EXPECT_EQ(waiting.wait(), 0) << waiting.err();
-  const Ended collected = run(collect);
+  const Ended collected = run(summary);
   EXPECT_EQ(collected.status, 0) << collected.err;
   EXPECT_EQ(collected.out, table_of("one"));
   EXPECT_TRUE(fs::exists(folder_ / "many/report.html"));
@@ -167,17 +169,17 @@ TEST_F(ManyMachines, ACopiedFolderIsCollected) {
   run(arms("many", "arms.txt"));
   run(arms("many", "arms-second.txt"));
   fs::rename(folder_ / "many", folder_ / "moved");
-  const Ended collected = run({"survey", "--collect", (folder_ / "moved").string()});
+  const Ended collected = run({"survey", kOfArms, (folder_ / "moved").string()});
   EXPECT_EQ(collected.status, 0) << collected.err;
   EXPECT_EQ(collected.out, table_of("one"));
 }
 
 TEST_F(ManyMachines, SaysWhatIsWrong) {
-  const Ended unprepared = run({"survey", "--collect", (folder_ / "one").string()});
+  const Ended unprepared = run({"survey", kOfArms, (folder_ / "one").string()});
   EXPECT_EQ(unprepared.status, 1);
-  EXPECT_THAT(unprepared.err, HasSubstr("--collect: expected a folder that --prepare wrote"));
+  EXPECT_THAT(unprepared.err, HasSubstr(kOfArms + ": expected a folder that --prepare wrote"));
   survey("many", {"--prepare"});
-  const Ended other = run({"extend", "--collect", (folder_ / "many").string()});
+  const Ended other = run({"extend", kOfArms, (folder_ / "many").string()});
   EXPECT_EQ(other.status, 1);
   EXPECT_THAT(other.err, HasSubstr("was prepared by sextant survey"));
   const Ended folder = run({"arm", (folder_ / "text").string()});
@@ -186,7 +188,7 @@ TEST_F(ManyMachines, SaysWhatIsWrong) {
   const Ended quotes = survey("two", {"--launch", "ssh 'a b'"});
   EXPECT_EQ(quotes.status, 1);
   EXPECT_THAT(quotes.err, HasSubstr("--launch: expected words without quotes"));
-  EXPECT_EQ(run({"survey", "--collect"}).status, 2);
+  EXPECT_EQ(run({"survey", kOfArms}).status, 2);
   EXPECT_EQ(survey("two", {"--prepare", "--launch", "srun"}).status, 2);
 }
 

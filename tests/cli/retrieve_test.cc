@@ -192,12 +192,12 @@ TEST_F(Retrieve, PreparedLengthsAreCollected) {
   EXPECT_EQ(prepared.status, 0) << prepared.err;
   EXPECT_EQ(read_text(out_ / "arms.txt"), "arms/512\narms/1024\n");
   EXPECT_THAT(prepared.out, HasSubstr("sextant retrieve --collect"));
-  const std::vector<std::string> collect{"retrieve", "--collect", out_.string()};
-  EXPECT_EQ(run(collect).status, 75);
+  const std::vector<std::string> words{"retrieve", "--collect", out_.string()};
+  EXPECT_EQ(run(words).status, 75);
   const Ended arms = run({"arm", (out_ / "arms/512").string(), (out_ / "arms/1024").string()},
                          [&] { ::setenv("SEXTANT_PYTHON", python_.c_str(), 1); });
   EXPECT_EQ(arms.status, 0) << arms.err;
-  const Ended collected = run(collect);
+  const Ended collected = run(words);
   EXPECT_EQ(collected.status, 0) << collected.err;
   EXPECT_THAT(collected.out, HasSubstr("common-words"));
 }
