@@ -117,7 +117,17 @@ def facts(loaded: Loaded) -> dict:
     return {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__,
             "dtype": str(loaded.model.dtype).removeprefix("torch."),
             "attention": loaded.attention,
+            "machine": f"{_processor()}, torch {torch.__version__}",
             "weights": sum(p.numel() for p in loaded.model.parameters())}
+
+
+def _processor() -> str:
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    return next((line.split(": ", 1)[1] for line in lines
+                 if line.startswith("model name") and ": " in line), "unknown processor")
 
 
 def key_of(assignment: dict) -> str:

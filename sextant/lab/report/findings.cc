@@ -1,7 +1,5 @@
 #include "sextant/lab/report/findings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace sextant::lab {
@@ -44,32 +42,6 @@ Findings findings_of(std::span<const ArmResult> results, const Settings& setting
   });
   found.bytes_per_second = bytes_per_second(results, settings);
   return found;
-}
-
-std::vector<Machine> machines_of(std::span<const ArmResult> results) {
-  std::vector<Machine> machines;
-  for (const ArmResult& result : results) {
-    const auto known = std::ranges::find(machines, result.machine, &Machine::name);
-    if (known == machines.end()) {
-      machines.push_back({.name = result.machine, .arms = 1});
-    } else {
-      ++known->arms;
-    }
-  }
-  return machines;
-}
-
-std::string unlike_machines_text(const Findings& findings) {
-  const std::vector<Machine> machines = machines_of(findings.results);
-  if (machines.size() < 2) return "";
-  std::string text =
-      "The arms ran on unlike machines, where the same arm gives other last digits, "
-      "and seconds cannot be compared:\n";
-  for (const Machine& machine : machines) {
-    text += fmt::format("  {:>4} {}  {}\n", machine.arms, machine.arms == 1 ? "arm " : "arms",
-                        machine.name);
-  }
-  return text;
 }
 
 }  // namespace sextant::lab

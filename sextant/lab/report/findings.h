@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "sextant/lab/data/bigram.h"
@@ -36,17 +35,6 @@ struct Background {
   std::optional<BigramLoss> bigrams;  // of the survey's text
   OptionDefaults defaults;            // of the methods
 };
-
-// A processor with its libtorch, and the number of arms that ran there.
-struct Machine {
-  std::string name;
-  size_t arms = 0;
-};
-// In the order of the results.
-std::vector<Machine> machines_of(std::span<const ArmResult> results);
-
-// A warning if arms that are compared ran on unlike machines; else empty.
-std::string unlike_machines_text(const Findings& findings);
 
 Findings findings_of(std::span<const ArmResult> results, const Settings& settings,
                      const Background& background = {});

@@ -11,6 +11,7 @@
 
 #include "sextant/lab/report/advice.h"
 #include "sextant/lab/report/csv.h"
+#include "sextant/lab/report/machines.h"
 #include "sextant/lab/report/pictures.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/tables.h"
@@ -282,7 +283,7 @@ chart::Report report_page(const nlohmann::json& manifest, const Findings& findin
     report.opening.blocks.emplace_back(
         chart::Details{.summary = "How this was chosen", .text = advised.details});
   }
-  const std::string unlike = unlike_machines_text(findings);
+  const std::string unlike = unlike_machines_text(machines_of(findings.results));
   if (!unlike.empty()) report.opening.blocks.emplace_back(chart::Prose{unlike});
   report.sections.push_back(tables_section(findings, advised.seeds));
   if (!findings.claims.empty()) report.sections.push_back(claims_section(findings.claims));

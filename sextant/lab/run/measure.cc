@@ -10,6 +10,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/lab/plan/manifest.h"
+#include "sextant/lab/report/machines.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/last_line.h"
@@ -154,6 +155,15 @@ MeasureEnd launch(const Measurement& measurement) {
   return end.busy.empty() ? MeasureEnd::kDone : incomplete(measurement);
 }
 
+void warn_of_unlike_machines(const Measurement& measurement) {
+  std::vector<std::string> names;
+  for (const MeasuredArm& arm : measurement.arms) {
+    names.push_back(facts_of(measurement, arm).value("machine", ""));
+  }
+  const std::string text = unlike_machines_text(machines_of(names));
+  if (!text.empty()) note(text);
+}
+
 void check_workers_python(const Measurement& measurement) {
   check_python("sextant.measure", kMustHave);
   if (!needs_torch(measurement)) return;
@@ -179,7 +189,10 @@ MeasureEnd run_measurement(const Measurement& measurement) {
                prepared_text(measurement.folder, scheduled(measurement), measurement.command));
     return MeasureEnd::kPrepared;
   }
-  if (folders.empty()) return MeasureEnd::kDone;
+  if (folders.empty()) {
+    warn_of_unlike_machines(measurement);
+    return MeasureEnd::kDone;
+  }
   if (stage == Stage::kCollect) return incomplete(measurement);
   const bool is_launched = !measurement.hand_out.launch.empty();
   if (!is_launched) check_workers_python(measurement);
@@ -193,6 +206,7 @@ MeasureEnd run_measurement(const Measurement& measurement) {
       fail(fmt::format("{}: {}: the worker ended without a result", measurement.command, arm.name));
     }
   }
+  warn_of_unlike_machines(measurement);
   return MeasureEnd::kDone;
 }
 

@@ -16,6 +16,7 @@
 #include "sextant/lab/report/advice.h"
 #include "sextant/lab/report/claims.h"
 #include "sextant/lab/report/findings.h"
+#include "sextant/lab/report/machines.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/result.h"
@@ -136,7 +137,7 @@ void print(const Findings& findings) {
   if (!findings.claims.empty()) fmt::print("\n{}", claims_text(findings.claims));
   const std::string advised = advice_text(advice(findings));
   if (!advised.empty()) fmt::print("\n{}", advised);
-  const std::string unlike = unlike_machines_text(findings);
+  const std::string unlike = unlike_machines_text(machines_of(findings.results));
   if (!unlike.empty()) fmt::print("\n{}", unlike);
 }
 
