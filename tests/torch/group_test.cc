@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "processes.h"
 #include "sextant/base/error.h"
+#include "tests/torch/processes.h"
 
-namespace sextant::test {
+namespace sextant::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -175,4 +175,4 @@ TEST(Group, AMissingRankIsAnErrorInTime) {
 }
 
 }  // namespace
-}  // namespace sextant::test
+}  // namespace sextant::testing

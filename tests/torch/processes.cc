@@ -1,4 +1,4 @@
-#include "processes.h"
+#include "tests/torch/processes.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace sextant::test {
+namespace sextant::testing {
 namespace {
 
 void expect(bool held, const char* what) {
@@ -88,4 +88,4 @@ std::vector<Ended> in_processes(int size, const std::function<std::string()>& bo
   return ended;
 }
 
-}  // namespace sextant::test
+}  // namespace sextant::testing

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace sextant::test {
+namespace sextant::testing {
 
 // How a process ended.
 struct Ended {
@@ -18,4 +18,4 @@ struct Ended {
 // environment, and runs body() in each. The calling process must not have started threads.
 std::vector<Ended> in_processes(int size, const std::function<std::string()>& body);
 
-}  // namespace sextant::test
+}  // namespace sextant::testing
