@@ -199,6 +199,14 @@ Group Group::named(const std::string& name) {
 
 #endif  // SEXTANT_C10D
 
+bool Group::has_names() {
+#ifdef SEXTANT_NAMED_GROUPS
+  return true;
+#else
+  return false;
+#endif
+}
+
 RingTransfer::RingTransfer(std::unique_ptr<Work> work) : work_(std::move(work)) {}
 RingTransfer::RingTransfer(RingTransfer&&) noexcept = default;
 RingTransfer& RingTransfer::operator=(RingTransfer&&) noexcept = default;

@@ -70,6 +70,7 @@ class Group {
   // torch 2.1 or later. Its timeout is that of init_process_group() or new_group(). Throws Error if
   // there is none.
   static Group named(const std::string& name);
+  static bool has_names();  // whether this library's torch has such groups
 
   int64_t rank() const { return rank_; }
   int64_t size() const { return size_; }

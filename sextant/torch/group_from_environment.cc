@@ -46,22 +46,17 @@ int64_t number(const std::string& name, int64_t low, int64_t high, const std::st
   return value;
 }
 
-std::chrono::seconds seconds(const char* name, std::chrono::seconds otherwise) {
-  if (!variable(name)) return otherwise;
-  return std::chrono::seconds(number(name, 1, std::numeric_limits<int>::max(), " seconds"));
-}
-
 // This process's place among those that the launcher started.
-struct Place {
+struct LaunchedRank {
   int64_t rank = 0, size = 1;
 };
 
-Place place() {
+LaunchedRank launched_rank() {
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   for (const auto& [rank, size] :
        {std::pair{"RANK", "WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}}) {
     if (!variable(rank) && !variable(size)) continue;
-    Place found;
+    LaunchedRank found;
     found.size = number(size, 1, kMost, ", the number of processes");
     found.rank = number(rank, 0, found.size - 1, std::string(", below ") + size);
     return found;
@@ -70,6 +65,11 @@ Place place() {
 }
 
 #ifdef SEXTANT_GLOO
+
+std::chrono::seconds seconds(const char* name, std::chrono::seconds otherwise) {
+  if (!variable(name)) return otherwise;
+  return std::chrono::seconds(number(name, 1, std::numeric_limits<int>::max(), " seconds"));
+}
 
 using Device = std::shared_ptr<::gloo::transport::Device>;
 
@@ -94,7 +94,7 @@ class Gloo final : public c10d::ProcessGroupGloo {
   }
 };
 
-c10::intrusive_ptr<Gloo> connected(const Place& place, const Group::Timeouts& timeouts) {
+c10::intrusive_ptr<Gloo> connected(const LaunchedRank& own, const Group::Timeouts& timeouts) {
   const std::string reason = ", the port at which rank 0 listens";
   const std::optional<std::string> address = variable("MASTER_ADDR");
   if (!address) fail("group: MASTER_ADDR: expected the host of rank 0, but it is not set");
@@ -102,20 +102,20 @@ c10::intrusive_ptr<Gloo> connected(const Place& place, const Group::Timeouts& ti
   meeting.port = static_cast<uint16_t>(number("MASTER_PORT", 1, 65535, reason));
   // torchrun's agent listens at this port itself.
   const auto agent = variable("TORCHELASTIC_USE_AGENT_STORE");
-  meeting.isServer = place.rank == 0 && agent != "True";
-  meeting.numWorkers = static_cast<size_t>(place.size);
+  meeting.isServer = own.rank == 0 && agent != "True";
+  meeting.numWorkers = static_cast<size_t>(own.size);
   meeting.timeout = timeouts.connect;
   auto options = c10d::ProcessGroupGloo::Options::create(timeouts.connect);
   try {
     const auto store = c10::make_intrusive<c10d::TCPStore>(*address, meeting);
     options->devices.push_back(device(*address));
-    auto gloo = c10::make_intrusive<Gloo>(store, static_cast<int>(place.rank),
-                                          static_cast<int>(place.size), options);
+    auto gloo = c10::make_intrusive<Gloo>(store, static_cast<int>(own.rank),
+                                          static_cast<int>(own.size), options);
     gloo->wait_at_most(timeouts.exchange);
     return gloo;
   } catch (const std::exception& error) {
     const std::string what = error.what();
-    fail("group: rank " + std::to_string(place.rank) + ": expected " + std::to_string(place.size) +
+    fail("group: rank " + std::to_string(own.rank) + ": expected " + std::to_string(own.size) +
          " ranks to meet at " + *address + ":" + std::to_string(meeting.port) + " within " +
          std::to_string(timeouts.connect.count()) +
          " s (SEXTANT_CONNECT_SECONDS), but got: " + what.substr(0, what.find('\n')));
@@ -127,7 +127,7 @@ c10::intrusive_ptr<Gloo> connected(const Place& place, const Group::Timeouts& ti
 }  // namespace
 
 Group Group::from_environment([[maybe_unused]] const Timeouts& given) {
-  const Place own = place();
+  const LaunchedRank own = launched_rank();
   if (own.size == 1) return Group();
 #ifdef SEXTANT_GLOO
   const Timeouts timeouts = {.connect = seconds("SEXTANT_CONNECT_SECONDS", given.connect),

@@ -51,6 +51,7 @@ at::Tensor ring_unsharded(const at::Tensor& x, int64_t dim, const std::string& g
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(sextant, library) {
+  library.def("has_named_groups() -> bool", &Group::has_names);
   library.def(
       "ring_attention(str method, int[] shape, str options, Tensor[] parameters, Tensor q, "
       "Tensor k, Tensor v, *, str group=\"\", str shards=\"zigzag\", int layer=0, "

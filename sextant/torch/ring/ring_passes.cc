@@ -64,7 +64,7 @@ at::Tensor sink_lse(const at::Tensor& sink) {
 }
 
 // The result of the parts so far: out in the type of the computation, lse in float64.
-struct Joined {
+struct MergedParts {
   at::Tensor out, lse;
 
   void join(const at::Tensor& part_out, const at::Tensor& part_lse) {
@@ -99,8 +99,8 @@ class Ring {
 
   std::vector<RingQueries>& queries() { return queries_; }
 
-  std::vector<Joined> forward(const at::Tensor& k, const at::Tensor& v) const {
-    std::vector<Joined> results;
+  std::vector<MergedParts> forward(const at::Tensor& k, const at::Tensor& v) const {
+    std::vector<MergedParts> results;
     for (const RingQueries& own : queries_) results.push_back(nothing_seen(own, v));
     std::vector<at::Tensor> held = {k, v};
     for (int64_t step = 0; step < group_.size(); ++step) {
@@ -160,7 +160,7 @@ class Ring {
     return at::zeros(x.sizes(), x.options().dtype(wide_type(x)));
   }
 
-  static Joined nothing_seen(const RingQueries& own, const at::Tensor& v) {
+  static MergedParts nothing_seen(const RingQueries& own, const at::Tensor& v) {
     const at::Tensor& q = own.operands.q;
     const auto options = q.options().requires_grad(false);
     return {at::zeros({q.size(0), q.size(1), q.size(2), v.size(3)}, options),
@@ -260,9 +260,9 @@ class RingFunction : public torch::autograd::Function<RingFunction> {
  public:
   static variable_list forward(AutogradContext* context, at::TensorList inputs, Ring ring) {
     const size_t of_keys = inputs.size() - 2;
-    const std::vector<Joined> joined = ring.forward(inputs[of_keys], inputs[of_keys + 1]);
+    const std::vector<MergedParts> merged = ring.forward(inputs[of_keys], inputs[of_keys + 1]);
     variable_list saved = inputs.vec(), results;
-    for (const Joined& one : joined) {
+    for (const MergedParts& one : merged) {
       results.push_back(one.out);
       results.push_back(one.lse.to(one.out.scalar_type()));
       saved.push_back(one.out);
