@@ -41,7 +41,7 @@ def passes(attend, rows, d_out):
 
 
 def rounds_of(options, method, causal):
-    """[(whole, ring), ...] of this rank, each (forward, backward) in seconds; whole is of rank 0."""
+    """[(whole, ring), ...], each (forward, backward) in seconds of this rank. Rank 0 has whole."""
     torch.manual_seed(0)
     whole = [torch.randn(1, heads, options.length, HEAD_DIM)
              for heads in (HEADS, KEY_HEADS, KEY_HEADS, HEADS)]

@@ -73,8 +73,8 @@ def _check_dim(x, dim):
 
 
 def ring_shard(x, *, dim, group=None, shards="zigzag"):
-    """The rows of a whole tensor that this rank holds: those of dimension dim, which is 1 for tokens
-    and inputs [batch, length, ...], and 2 for q, k and v. Differentiable.
+    """The rows of a whole tensor that this rank holds: those of dimension dim, which is 1 for
+    tokens and inputs [batch, length, ...], and 2 for q, k and v. Differentiable.
 
     shards "zigzag" (2 P chunks; rank r of P has chunks r and 2 P - 1 - r) or "contiguous" (P
     chunks). ``ring_shard(torch.arange(length), dim=0)`` is the positions of the rank's rows.
@@ -97,7 +97,7 @@ def ring_shard(x, *, dim, group=None, shards="zigzag"):
 @_untraced
 def ring_unshard(x, *, dim, group=None, shards="zigzag"):
     """The whole of a tensor of which each rank of the group gives its rows, on all ranks: the
-    opposite of ``ring_shard``. All ranks must call it. The gradient of x sums those of all ranks."""
+    opposite of ``ring_shard``. All ranks must call it. The gradient of x is the sum over ranks."""
     _check_shards(shards)
     _check_dim(x, dim)
     name, _, _ = _place(group)
@@ -131,17 +131,17 @@ def ring_attention(
     parallelism), with any position encoding: ``sextant.attention`` of the whole, of which each rank
     gives and gets its own rows. All ranks must call it alike.
 
-    Liu, Zaharia and Abbeel 2023 (Ring Attention, arXiv 2310.01889): keys and values visit all ranks,
-    each while those before are used. A rank never has the keys of more than two ranks, nor a matrix
-    of queries x keys.
+    Liu, Zaharia and Abbeel 2023 (Ring Attention, arXiv 2310.01889): keys and values visit all
+    ranks, each while those before are used. A rank never has the keys of more than two ranks, nor a
+    matrix of queries x keys.
 
     Shapes: q [batch, heads, rows, head_dim]; k [batch, key_heads, rows, head_dim]; v [batch,
-    key_heads, rows, value_dim]; rows are the rank's, as many on each rank. ``ring_shard`` takes them
-    from a whole tensor. The result is [batch, heads, rows, value_dim], with return_lse also lse
-    [batch, heads, rows].
+    key_heads, rows, value_dim]; rows are the rank's, as many on each rank. ``ring_shard`` takes
+    them from a whole tensor. The result is [batch, heads, rows, value_dim], with return_lse also
+    lse [batch, heads, rows].
 
-    Positions: shards is the order of ``ring_shard``, and the sequence has positions from 0. With the
-    causal mask, "zigzag" gives all ranks as much to compute (as in the context parallelism of
+    Positions: shards is the order of ``ring_shard``, and the sequence has positions from 0. With
+    the causal mask, "zigzag" gives all ranks as much to compute (as in the context parallelism of
     Megatron-LM and PyTorch); "contiguous" gives the last rank almost twice the average.
 
     group is a process group of torch.distributed, or a DeviceMesh of one dimension; None is the
