@@ -15,6 +15,7 @@
 #include "sextant/torch/group.h"
 
 #ifdef SEXTANT_GLOO
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -107,7 +108,10 @@ c10::intrusive_ptr<Gloo> connected(const LaunchedRank& own, const Group::Timeout
   meeting.timeout = timeouts.connect;
   auto options = c10d::ProcessGroupGloo::Options::create(timeouts.connect);
   try {
-    const auto store = c10::make_intrusive<c10d::TCPStore>(*address, meeting);
+    // torchrun's store outlives the processes that it starts again.
+    const std::string attempt = variable("TORCHELASTIC_RESTART_COUNT").value_or("0");
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(
+        "sextant/" + attempt, c10::make_intrusive<c10d::TCPStore>(*address, meeting));
     options->devices.push_back(device(*address));
     auto gloo = c10::make_intrusive<Gloo>(store, static_cast<int>(own.rank),
                                           static_cast<int>(own.size), options);

@@ -23,6 +23,7 @@ OPTIONS = {
     "fire": {"threshold": 3},
     "kerple-log": {"clamp": "smooth"},
     "kerple-power": {"clamp": "smooth"},
+    "skew": {"unmasked": True},
 }
 
 
