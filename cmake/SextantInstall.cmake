@@ -44,7 +44,7 @@ endif()
 if(TARGET sextant_torch)
   sextant_install_component(torch sextantTorch.cmake)
   install(DIRECTORY sextant/torch DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sextant COMPONENT torch
-    FILES_MATCHING PATTERN "*.h" PATTERN bindings EXCLUDE)
+    FILES_MATCHING PATTERN "*.h" PATTERN bindings EXCLUDE PATTERN group_connection.h EXCLUDE)
   # Headers of methods include it.
   install(FILES sextant/files/json_fields.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sextant/files
     COMPONENT torch)
