@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Draws the table, charts and words of docs/extend-smollm2.md from docs/data/extend-smollm2.json.
+"""Draws the tables and settings of docs/extend-smollm2.md from docs/data/*-smollm2.json.
 
-    scripts/draw_smollm2.py           rewrites the marked blocks and docs/figures/smollm2/*.svg
+    scripts/draw_smollm2.py           rewrites the marked blocks
     scripts/draw_smollm2.py --check   writes nothing, and fails if the page is stale
 
-The data are the output of `sextant extend --json`; docs/extend-smollm2.md has the command.
+The data are the output of `sextant extend --json` and `sextant retrieve --json`; the page has the
+commands, which also make its chart and docs/retrieve-smollm2.html.
 """
 import json
 import pathlib
@@ -14,7 +15,7 @@ import sys
 from figure_rows import paragraph, table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE, DATA = ROOT / "docs/extend-smollm2.md", ROOT / "docs/data/extend-smollm2.json"
+PAGE, DATA = ROOT / "docs/extend-smollm2.md", ROOT / "docs/data"
 BLOCK = re.compile(r"(<!-- smollm2:(\w+) -->\n).*?(<!-- /smollm2 -->)", re.DOTALL)
 
 
@@ -59,13 +60,39 @@ def words(found):
     return "\n".join(lines) + "\n"
 
 
-BLOCKS = {"table": candidates, "answer": answer, "words": words}
+def interval(at):
+    return f"{at['mean']:.2f} ({at['low']:.2f} to {at['high']:.2f})"
+
+
+def retrieval(found):
+    asked = found["settings"]["retrieval"]
+    rows = [[f"`{each['task']}`", *map(interval, each["lengths"])] for each in found["tasks"]]
+    rows.append(["mean", *map(interval, found["mean_of_tasks"])])
+    low, high = found["effective_length_low"], found["effective_length_high"]
+    if low == high:
+        effective = f"is {low} tokens" if low else f"is below {asked['lengths'][0]} tokens"
+    else:
+        effective = (f"lies between {low or 'less than ' + str(asked['lengths'][0])} and {high} "
+                     "tokens: the intervals do not decide it")
+    return (table(["task", *(f"{length} tokens" for length in asked["lengths"])], rows) + "\n" +
+            paragraph(f"Scores from 0 to 1, with 95 % intervals, of {asked['samples']} prompts per "
+                      "task and length. The effective length, up to which the mean is at least "
+                      f"{found['threshold']:.1%}, {effective}."))
+
+
+BLOCKS = {"table": ("extend", candidates), "answer": ("extend", answer), "words": ("extend", words),
+          "retrieval": ("retrieve", retrieval)}
+
+
+def drawn(block):
+    command, draw = BLOCKS[block[2]]
+    found = json.loads((DATA / f"{command}-smollm2.json").read_text(encoding="utf-8"))
+    return block[1] + draw(found) + block[3]
 
 
 def main(arguments):
-    found = json.loads(DATA.read_text(encoding="utf-8"))
     before = PAGE.read_text(encoding="utf-8")
-    after = BLOCK.sub(lambda block: block[1] + BLOCKS[block[2]](found) + block[3], before)
+    after = BLOCK.sub(drawn, before)
     if "--check" in arguments:
         if after != before:
             print(f"{PAGE.relative_to(ROOT)}: stale; run scripts/draw_smollm2.py", file=sys.stderr)
