@@ -98,8 +98,9 @@ ScoreInterval score95(std::span<const double> scores) {
       std::ranges::all_of(scores, [](double score) { return score == 0 || score == 1; });
   const bool equal =
       std::ranges::all_of(scores, [&](double score) { return score == scores.front(); });
-  if (answers || equal) return agresti_coull(student.mean, scores.size());
-  return {.mean = student.mean,
+  const double mean = std::clamp(student.mean, 0.0, 1.0);  // a sum of rounded parts may exceed 1
+  if (answers || equal) return agresti_coull(mean, scores.size());
+  return {.mean = mean,
           .low = std::max(0.0, student.low()),
           .high = std::min(1.0, student.high())};
 }

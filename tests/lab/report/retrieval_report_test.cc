@@ -65,6 +65,7 @@ TEST(Score95, IsNeverCertain) {
   // Shares that are all equal have no variance, but an interval.
   EXPECT_NEAR(score95(half).low, 0.5 - 1.96 * std::sqrt(0.25 / 24), 1e-12);
   EXPECT_NEAR(score95(half).high, 0.5 + 1.96 * std::sqrt(0.25 / 24), 1e-12);
+  EXPECT_EQ(score95(std::vector<double>(20, 1.0)).mean, 1);  // not a rounding step above it
   EXPECT_THROW(score95({}), Error);
 }
 
