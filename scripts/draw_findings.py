@@ -13,6 +13,7 @@ A block is the lines between `<!-- findings:NAME -->` and `<!-- /findings -->`.
 import argparse
 import collections
 import json
+import math
 import pathlib
 import re
 import sys
@@ -29,7 +30,7 @@ FIGURES = ROOT / "docs/figures/findings"
 BLOCK = re.compile(r"(<!-- findings:(\w+) -->\n).*?(<!-- /findings -->)", re.DOTALL)
 STRETCHED = "rope"
 # Methods that readers know, which stand in charts beside the best.
-KNOWN = {"": ("rope", "alibi", "t5", "sinusoidal"), STRETCHED: ("rope", "yarn", "ntk", "pi")}
+KNOWN = {"": ("rope", "sinusoidal", "alibi", "t5"), STRETCHED: ("rope", "yarn", "ntk", "pi")}
 NAMED, PENDING = 5, "not yet"
 OUTCOMES = ("holds", "fails", "undecided", "not learned")
 
@@ -80,14 +81,9 @@ def terms(survey):
     return (f"L is the training length, {survey.trained} bytes; losses are in nats per byte, of "
             f"the last {survey.trained // 2} bytes of a window that grows to "
             f"{survey.longest // survey.trained} L = {survey.longest}. A method holds if its loss "
-            f"rises by {findings_data.HOLDS_BELOW:g} at most, and finds far pairs if it answers "
-            "half of the questions about the beginning of sequences of "
-            f"{max(survey.pair_lengths) // survey.pair_trained} times the length of its training "
-            f"on retrieval, {survey.pair_trained}.")
-
-
-def unmeasured(survey, labels):
-    return [label for label in labels if survey.finds(label) is None]
+            f"rises by {findings_data.HOLDS_BELOW:g} at most. It finds far pairs if a model trained "
+            f"on retrieval in sequences of {survey.pair_trained} answers half of the questions "
+            f"about the beginning of sequences of {max(survey.pair_lengths)}.")
 
 
 def answer(survey, base):
@@ -105,8 +101,9 @@ def answer(survey, base):
                          f"{values(survey.loss(measured[0], survey.longest))}.")
     best = candidates[0]
     ties = [label for label in candidates[1:] if survey.is_tied(label, best)]
-    waiting = unmeasured(survey, holding)
-    advice = f"Stretch it with `{best}`" if base else f"Train with `{best}`"
+    waiting = [label for label in holding if survey.finds(label) is None]
+    found = sum(bool(survey.finds(label)) for label in holding)
+    advice = f"Stretch a trained `{base}` with `{best}`" if base else f"Train with `{best}`"
     if waiting:
         advice = f"So far `{best}` is first among the {kind}{stretched}"
     if ties:
@@ -114,8 +111,8 @@ def answer(survey, base):
             f", or one of {len(ties)} others")
     text = [f"**{advice}.** Of {len(measured)} {kind}{stretched}, {len(holding)} hold their loss "
             f"at {survey.longest} bytes"
-            + (f" and {sum(bool(survey.finds(label)) for label in holding)} of these find far "
-               "pairs." if not waiting else ".")]
+            + ("." if waiting else f", and {found or 'none'} of these "
+               f"find{'s' * (found < 2)} far pairs.")]
     if ties:
         text.append("The methods named together are not told apart at that length." if
                     len(ties) < NAMED else f"The others are not told apart from `{best}` at that "
@@ -123,21 +120,21 @@ def answer(survey, base):
     if waiting:
         text.append(f"Far pairs are measured for {len(holding) - len(waiting)} of these "
                     f"{len(holding)} so far.")
-    lost = [label for label in holding if survey.finds(label) is False]
+    lost = [label for label in holding if label not in candidates]
     if lost:
         text.append(f"Loss alone misleads: {listed(lost)} hold{'s' * (len(lost) == 1)} the loss, "
                     f"but {'does' if len(lost) == 1 else 'do'} not find far pairs.")
     head = ("stretch" if base else "encoding", f"loss at {survey.trained}",
-            f"at {survey.longest}", f"minus `{best}`", *far_heads(survey, survey.pair_lengths[-2:]))
+            f"at {survey.longest}", f"minus `{best}`",
+            *(f"far pairs at {length}" for length in survey.pair_lengths[-2:]))
+    compared = candidates[:NAMED]
+    if STRETCHED not in compared and survey.measured(STRETCHED if base else ""):
+        compared.append(STRETCHED)
     rows = [[link(label), values(survey.loss(label, survey.trained)),
              values(survey.loss(label, survey.longest)), beside(survey, label, best),
              *(values(survey.share(label, "far", length), 2)
-               for length in survey.pair_lengths[-2:])] for label in candidates[:NAMED]]
+               for length in survey.pair_lengths[-2:])] for label in compared]
     return paragraph(*text) + "\n" + table(head, rows)
-
-
-def far_heads(survey, lengths):
-    return [f"far pairs found at {length}" for length in lengths]
 
 
 def beside(survey, label, best):
@@ -148,7 +145,7 @@ def beside(survey, label, best):
     if mean is None:
         return ""
     text = number(mean, half, sign=True)
-    return f"{text}, not told apart" if survey.is_tied(label, best) else text
+    return text + ", not told apart" * (half is not None and abs(mean) <= half)
 
 
 def answers(survey):
@@ -179,7 +176,8 @@ def method_rows(survey, base, best):
         row = [link(label), first, "" if label == STRETCHED else values(cost, sign=True)]
         row += [values(survey.change(label, length), sign=True) for length in survey.lengths
                 if length != survey.trained]
-        row += [f"**{survey.verdict(label)}**{remark(survey, label)}", beside(survey, label, best) if best else ""]
+        row += [f"**{survey.verdict(label)}**{remark(survey, label)}",
+                beside(survey, label, best) if best else ""]
         row += [values(survey.share(label, "far", length), 2)
                 for length in survey.pair_lengths[-2:]]
         row.append(values(survey.share(label, "near", survey.pair_lengths[-1]), 2))
@@ -197,7 +195,7 @@ def method_table(survey, base):
     head = ["method", f"loss at {survey.trained}",
             f"cost at {survey.trained}" if base else f"minus `{STRETCHED}`",
             *(f"change at {length}" for length in survey.lengths if length != survey.trained),
-            "verdict", f"minus `{best}` at {survey.longest}",
+            "verdict", f"minus `{best}` at {survey.longest}" if best else "minus the first",
             *(f"far at {length}" for length in survey.pair_lengths[-2:]),
             f"near at {survey.pair_lengths[-1]}", *([] if base else ["seconds"])]
     rows = method_rows(survey, base, best)
@@ -245,11 +243,16 @@ def charted(survey, base):
     return fitting if base == "" or set(fitting) - {STRETCHED} else []
 
 
+def step_of(width):
+    """The smallest round step that covers a width six times."""
+    return next((step for step in (0.02, 0.05, 0.1, 0.2, 0.5, 1) if width <= 6 * step), 2)
+
+
 def ticks_of(numbers):
     """A few round ticks that span the numbers and 0."""
     low, high = min(0, *numbers), max(0, *numbers)
-    step = next((step for step in (0.02, 0.05, 0.1, 0.2, 0.5, 1) if high - low <= 6 * step), 2)
-    first, last = -int(-low / step + 0.999), int(high / step + 0.999)
+    step = step_of(high - low)
+    first, last = math.floor(low / step), math.ceil(high / step)
     return [round(step * n, 2) for n in range(first, max(last, first + 1) + 1)]
 
 
@@ -261,7 +264,8 @@ def change_chart(survey, base):
         return None
     ticks = ticks_of([y for points in series.values() for _, y in points])
     return svg_chart.lines(f"{title}, nats per byte", series, (survey.lengths, ticks),
-                           ("length of the context in bytes", False), (str, "{:+g}".format))
+                           ("length of the context in bytes", False),
+                           (str, lambda y: f"{y:+g}" if y else "0"))
 
 
 def far_chart(survey, base):
@@ -279,26 +283,25 @@ def far_chart(survey, base):
 
 
 def answer_chart(survey):
-    """The loss at L and at the longest length of the first candidates, and of rope."""
+    """The loss at L and at the longest length of the first candidates."""
     names = (f"at {survey.trained}", f"at {survey.longest}")
-    labels = survey.candidates("")[:NAMED] + [STRETCHED] + survey.candidates(STRETCHED)[:NAMED]
     rows = []
-    for label in dict.fromkeys(labels):
-        series = {}
-        for name, length in zip(names, (survey.trained, survey.longest)):
-            mean, half = interval(survey.loss(label, length).values())
-            if mean is not None:
+    for base in ("", STRETCHED):
+        for label in survey.candidates(base)[:NAMED]:
+            series = {}
+            for name, length in zip(names, (survey.trained, survey.longest)):
+                mean, half = interval(survey.loss(label, length).values())
                 series[name] = (mean - (half or 0), mean + (half or 0))
-        is_stretch = label in survey.methods and survey.methods[label]["base"]
-        if series:
-            rows.append((f"{STRETCHED} + {label}" if is_stretch else label, series))
+            rows.append((f"{base} + {label}" if base else label, series))
     if not rows:
         return None
     ends = [end for _, series in rows for pair in series.values() for end in pair]
-    low, high = int(min(ends) * 2) / 2, int(max(ends) * 2 + 1) / 2
-    ticks = [low + 0.5 * n for n in range(round((high - low) / 0.5) + 1)]
-    return svg_chart.ranges("Loss of the first ones, and of rope, in nats per byte", names, rows,
-                            ticks, "{:.1f}".format)
+    step = step_of(max(ends) - min(ends))
+    first, last = math.floor(min(ends) / step), math.ceil(max(ends) / step)
+    ticks = [step * n for n in range(first, max(last, first + 1) + 1)]
+    kinds = "encodings and stretches" if survey.candidates(STRETCHED) else "encodings"
+    return svg_chart.ranges(f"Loss of the first {kinds}, nats per byte", names, rows, ticks,
+                            "{:.2f}".format)
 
 
 CHARTS = {
@@ -423,8 +426,8 @@ def command(survey):
             "scripts/draw_findings.py --take runs/findings && scripts/draw_findings.py\n```\n")
 
 
-BLOCKS = {"answers": answers, "command": command, "columns": columns, "claims": claims, "claim_list": claim_list,
-          "sizes": sizes, "limits": limits,
+BLOCKS = {"answers": answers, "columns": columns, "command": command, "claims": claims,
+          "claim_list": claim_list, "sizes": sizes, "limits": limits,
           "methods": lambda survey: method_table(survey, ""),
           "stretches": lambda survey: method_table(survey, STRETCHED),
           "charts": lambda survey: images(survey, ""),

@@ -131,7 +131,9 @@ def take(folder, program):
                                       for each in known),
                 "claims": []}
     path = folder / "results.json"
-    if done == planned and path.exists():
+    if done == planned and not path.exists():
+        sys.exit(f"{path}: expected the results of a finished survey; run its command again")
+    if done == planned:
         results = json.loads(path.read_text(encoding="utf-8"))
         wrong = disagreements(document, results)
         if wrong:
