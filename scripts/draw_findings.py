@@ -72,7 +72,7 @@ def state(survey):
                 f"{document['seeds']} seeds each. A number after ± is half of a 95 % interval over "
                 "seeds (Student's t).")
     return (f"**{document['done']} of {document['planned']} arms are done so far; means are over "
-            "the seeds that are there.** A value without ± has one seed and no interval, and near "
+            "the seeds that are there.** A value without ± has one seed and no interval, and close "
             "methods with one seed cannot be told apart; ± is half of a 95 % interval over seeds "
             "(Student's t). The answers below may change until the survey ends.")
 
