@@ -4,8 +4,8 @@
 ``method(name)`` is an encoding with its parameters as an ``nn.Module``, ``Encoding`` the base class
 of encodings of one's own. ``Cache`` keeps the keys and values of growing sequences for decoding.
 ``tables`` computes the constants of the encodings (slopes, buckets, sinusoids, rotary frequencies).
-``doctor(model)`` compares a live model with its configuration. The operators are
-``torch.ops.sextant``.
+``ring_attention`` is attention to a sequence that is divided among processes. ``doctor(model)``
+compares a live model with its configuration. The operators are ``torch.ops.sextant``.
 
 ``import sextant`` imports no torch. The first use of one of these names does, and loads the library
 for that torch; ``load()`` does so at once.
@@ -29,12 +29,15 @@ _MODULES = {
     "doctor": "doctor",
     "method": "_method",
     "methods": "_attention",
+    "ring_attention": "_ring",
+    "ring_shard": "_ring",
+    "ring_unshard": "_ring",
     "rotate": "_rotate",
     "tables": "tables",
 }
 
 __all__ = ["Cache", "Encoding", "Method", "__version__", "attention", "doctor", "load", "method",
-           "methods", "rotate", "tables"]
+           "methods", "ring_attention", "ring_shard", "ring_unshard", "rotate", "tables"]
 
 
 def __getattr__(name):

@@ -14,12 +14,15 @@ from sextant.doctor import Report
 from sextant.encoding import Encoding as Encoding
 
 __all__ = ["Cache", "Encoding", "Method", "__version__", "attention", "doctor", "load", "method",
-           "methods", "rotate", "tables"]
+           "methods", "ring_attention", "ring_shard", "ring_unshard", "rotate", "tables"]
 
 __version__: str
 
 # Cumulative lengths of packed sequences: for all rows of a batch, or a list for each row.
 Lengths: TypeAlias = Sequence[int] | Tensor | Sequence[Sequence[int]] | Sequence[Tensor]
+
+# The rows of a sequence that each rank of a group has.
+Shards: TypeAlias = Literal["zigzag", "contiguous"]
 
 @overload
 def attention(
@@ -91,6 +94,54 @@ def attention(
 def doctor(model: Any) -> Report: ...
 def load() -> Path | None: ...
 def methods() -> dict[str, dict[str, Any]]: ...
+@overload
+def ring_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    method: str | Method = ...,
+    *,
+    group: Any = ...,
+    causal: bool = ...,
+    shards: Shards = ...,
+    scale: float | None = ...,
+    sink: Tensor | None = ...,
+    window: int | Sequence[int] | None = ...,
+    key_bias: Tensor | None = ...,
+    return_lse: Literal[False] = ...,
+    parameters: Sequence[Tensor] = ...,
+    layer: int = ...,
+    layers: int = ...,
+    width: int | None = ...,
+    train_length: int | None = ...,
+    softcap: float | None = ...,
+    **options: Any,
+) -> Tensor: ...
+@overload
+def ring_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    method: str | Method = ...,
+    *,
+    group: Any = ...,
+    causal: bool = ...,
+    shards: Shards = ...,
+    scale: float | None = ...,
+    sink: Tensor | None = ...,
+    window: int | Sequence[int] | None = ...,
+    key_bias: Tensor | None = ...,
+    return_lse: Literal[True],
+    parameters: Sequence[Tensor] = ...,
+    layer: int = ...,
+    layers: int = ...,
+    width: int | None = ...,
+    train_length: int | None = ...,
+    softcap: float | None = ...,
+    **options: Any,
+) -> tuple[Tensor, Tensor]: ...
+def ring_shard(x: Tensor, *, dim: int, group: Any = ..., shards: Shards = ...) -> Tensor: ...
+def ring_unshard(x: Tensor, *, dim: int, group: Any = ..., shards: Shards = ...) -> Tensor: ...
 def rotate(
     x: Tensor, positions: Tensor, *, back: bool = ..., **options: Any
 ) -> Tensor: ...

@@ -63,10 +63,22 @@ std::vector<at::Tensor> gradients_at(
 std::vector<at::Tensor> gradients_of_results(
     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run,
     const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& d_outs) {
+  return gradients_by_results(run, inputs, [&](const variable_list&) { return d_outs; });
+}
+
+std::vector<at::Tensor> gradients_by_results(
+    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run,
+    const std::vector<at::Tensor>& inputs,
+    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& d_of) {
   const at::AutoGradMode enabled(true);
   variable_list leaves;
   for (const at::Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_());
   const variable_list all = run(leaves);
+  variable_list d_outs;
+  {
+    const at::AutoGradMode disabled(false);
+    d_outs = d_of(all);
+  }
   variable_list results, d_results;
   for (size_t n = 0; n < all.size(); ++n)
     if (d_outs[n].defined() && all[n].requires_grad()) {

@@ -25,6 +25,12 @@ std::vector<at::Tensor> gradients_of_results(
     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run,
     const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& d_outs);
 
+// The same with d_outs that are a function of the results: d_results(run(inputs)).
+std::vector<at::Tensor> gradients_by_results(
+    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run,
+    const std::vector<at::Tensor>& inputs,
+    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& d_results);
+
 // run(inputs), with first derivatives. `run` must not capture other tensors that need gradients.
 // The backward pass costs a second forward pass.
 std::vector<at::Tensor> checkpointed(
