@@ -83,6 +83,10 @@ void add_arm(CLI::App& app) {
       ->add_option("--progress-fd", options->process.progress_file,
                    "Carry out the arms in this process and report to this descriptor")
       ->group("");
+  command
+      ->add_flag("--grouped", options->process.grouped,
+                 "Train the arm with the other processes of sextant train")
+      ->group("");
   command->add_option("--check", options->check, "An arm of an encoding of one's own, as JSON")
       ->group("");
   command->footer(

@@ -1,17 +1,15 @@
 // Group::from_environment(): processes that a launcher has started meet at a TCP store of rank 0
 // and connect to each other by Gloo.
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/base/launched_rank.h"
 #include "sextant/torch/group.h"
 
 #ifdef SEXTANT_GLOO
@@ -25,58 +23,19 @@
 namespace sextant {
 namespace {
 
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  if (!value || !*value) return {};
-  return value;
-}
-
-// The number in a variable, from `low` to `high`. `reason` says why it is needed.
-int64_t number(const std::string& name, int64_t low, int64_t high, const std::string& reason) {
-  const std::string expected =
-      name + ": expected " + std::to_string(low) +
-      (high == std::numeric_limits<int>::max() ? " or more" : " to " + std::to_string(high)) +
-      reason + ", but ";
-  const std::optional<std::string> given = variable(name.c_str());
-  if (!given) fail("group: " + expected + "it is not set");
-  char* end = nullptr;
-  errno = 0;
-  const int64_t value = std::strtoll(given->c_str(), &end, 10);
-  if (errno != 0 || *end != '\0' || value < low || value > high)
-    fail("group: " + expected + "got " + *given);
-  return value;
-}
-
-// This process's place among those that the launcher started.
-struct LaunchedRank {
-  int64_t rank = 0, size = 1;
-};
-
-LaunchedRank launched_rank() {
-  constexpr int64_t kMost = std::numeric_limits<int>::max();
-  for (const auto& [rank, size] :
-       {std::pair{"RANK", "WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}}) {
-    if (!variable(rank) && !variable(size)) continue;
-    LaunchedRank found;
-    found.size = number(size, 1, kMost, ", the number of processes");
-    found.rank = number(rank, 0, found.size - 1, std::string(", below ") + size);
-    return found;
-  }
-  return {};
-}
-
 #ifdef SEXTANT_GLOO
 
 std::chrono::seconds seconds(const char* name, std::chrono::seconds otherwise) {
-  if (!variable(name)) return otherwise;
-  return std::chrono::seconds(number(name, 1, std::numeric_limits<int>::max(), " seconds"));
+  if (!environment_value(name)) return otherwise;
+  return std::chrono::seconds(
+      environment_number(name, 1, std::numeric_limits<int>::max(), " seconds"));
 }
 
 using Device = std::shared_ptr<::gloo::transport::Device>;
 
 Device device(const std::string& address) {
   using c10d::ProcessGroupGloo;
-  if (const auto interface = variable("GLOO_SOCKET_IFNAME"))
+  if (const auto interface = environment_value("GLOO_SOCKET_IFNAME"))
     return ProcessGroupGloo::createDeviceForInterface(*interface);
   // All ranks are then on this machine, whose name may belong to no interface.
   if (address == "localhost" || address.starts_with("127."))
@@ -97,12 +56,12 @@ class Gloo final : public c10d::ProcessGroupGloo {
 
 c10::intrusive_ptr<Gloo> connected(const LaunchedRank& own, const Group::Timeouts& timeouts) {
   const std::string reason = ", the port at which rank 0 listens";
-  const std::optional<std::string> address = variable("MASTER_ADDR");
+  const std::optional<std::string> address = environment_value("MASTER_ADDR");
   if (!address) fail("group: MASTER_ADDR: expected the host of rank 0, but it is not set");
   c10d::TCPStoreOptions meeting;
-  meeting.port = static_cast<uint16_t>(number("MASTER_PORT", 1, 65535, reason));
+  meeting.port = static_cast<uint16_t>(environment_number("MASTER_PORT", 1, 65535, reason));
   // torchrun's agent listens at this port itself.
-  const auto agent = variable("TORCHELASTIC_USE_AGENT_STORE");
+  const auto agent = environment_value("TORCHELASTIC_USE_AGENT_STORE");
   meeting.isServer = own.rank == 0 && agent != "True";
   meeting.numWorkers = static_cast<size_t>(own.size);
   meeting.timeout = timeouts.connect;

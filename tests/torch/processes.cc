@@ -19,21 +19,6 @@ void expect(bool held, const char* what) {
   if (!held) throw std::runtime_error(std::string("in_processes: ") + what + " failed");
 }
 
-// A port of 127.0.0.1 that no program listens at.
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  expect(socket >= 0, "socket()");
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  expect(bind(socket, any, size) == 0, "bind()");
-  expect(getsockname(socket, any, &size) == 0, "getsockname()");
-  close(socket);
-  return ntohs(address.sin_port);
-}
-
 std::string result_of(const std::function<std::string()>& body) {
   try {
     return body();
@@ -58,6 +43,20 @@ std::string read_all(int from) {
 }
 
 }  // namespace
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  expect(socket >= 0, "socket()");
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  expect(bind(socket, any, size) == 0, "bind()");
+  expect(getsockname(socket, any, &size) == 0, "getsockname()");
+  close(socket);
+  return ntohs(address.sin_port);
+}
 
 std::vector<Ended> in_processes(int size, const std::function<std::string()>& body) {
   setenv("WORLD_SIZE", std::to_string(size).c_str(), 1);

@@ -14,6 +14,9 @@ struct Ended {
   int signal = 0;       // that killed it, or 0
 };
 
+// A port of 127.0.0.1 that no program listens at.
+int free_port();
+
 // Forks `size` processes, with RANK, WORLD_SIZE, MASTER_ADDR and a free MASTER_PORT in their
 // environment, and runs body() in each. The calling process must not have started threads.
 std::vector<Ended> in_processes(int size, const std::function<std::string()>& body);

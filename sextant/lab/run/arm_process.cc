@@ -17,6 +17,12 @@ volatile std::sig_atomic_t stop_asked = 0;
 
 void note_signal(int) { stop_asked = 1; }
 
+// The second Ctrl-C kills.
+void note_interrupt(int signal) {
+  stop_asked = 1;
+  std::signal(signal, SIG_DFL);
+}
+
 // Keeps freed memory in the process. Each training step allocates and frees its tensors, and
 // without this setting the kernel maps and unmaps each one, which took 17 % of a training's time.
 void keep_memory() {
@@ -40,11 +46,13 @@ void send_line(int progress_file, const std::string& line) {
 
 int run_arm_process(const ArmProcess& process, const std::function<int(const Watch&)>& run) {
   std::signal(SIGTERM, note_signal);
+  if (!process.has_parent) std::signal(SIGINT, note_interrupt);
   std::signal(SIGPIPE, SIG_IGN);
   keep_memory();
   Watch watch;
   watch.stop = &stop_asked;
   watch.seconds_between_checkpoints = process.save_seconds;
+  watch.grouped = process.grouped;
   const int file = process.progress_file;
   if (file != kNoProgressFile) {
     watch.report = [file](const Report& report) { send_line(file, line_of(report)); };

@@ -12,6 +12,8 @@ inline constexpr int kNoProgressFile = -1;
 struct ArmProcess {
   double save_seconds = Watch().seconds_between_checkpoints;
   int progress_file = kNoProgressFile;  // the descriptor of the parent's pipe (worker.h)
+  bool grouped = false;                 // see Watch
+  bool has_parent = true;               // otherwise Ctrl-C stops it as SIGTERM does
 };
 
 // Calls run(), with progress reports to the pipe. SIGTERM and ask_to_stop() ask it to save its

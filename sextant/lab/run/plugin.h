@@ -27,6 +27,7 @@ struct Watch {
   std::function<void(const Report&)> report = [](const Report&) {};
   const volatile std::sig_atomic_t* stop = nullptr;  // not 0: save the state and return
   double seconds_between_checkpoints = 5;            // 0: a checkpoint after every step
+  bool grouped = false;  // the arm is trained by all processes that the launcher has started
 };
 
 // A request for samples of an encoding: one layer and one sequence, with the parameters at their
@@ -75,6 +76,9 @@ struct Plugin {
   // Runs DIRECTORY/arm.json: trains from the newest checkpoint, tests, and writes result.json.
   // Returns kDone or kStopped.
   Ending (*run_arm)(const std::filesystem::path& directory, const Watch& watch);
+  // Trains an arm together with the process of rank 0, which is in run_arm with Watch::grouped.
+  // file: the content of an arm.json with absolute names. Nothing is written or reported.
+  Ending (*join_training)(const std::string& file, const Watch& watch);
   // Returns the reason why no transformers architecture can load the model in a folder, or "" if
   // one can. See model_folder.h.
   std::string (*obstacle)(const std::filesystem::path& model);

@@ -182,7 +182,8 @@ class Schedule {
       if (end_.cannot_write.empty()) end_.cannot_write = unit.arm.name + ": " + said;
     } else if (ending == Ending::kBusy) {
       busy(unit, said.empty() ? last_line(log(unit)) : said);
-    } else if (ending == Ending::kStopped && !stopping()) {  // by FOLDER/stop, or on its machine
+    } else if (ending == Ending::kStopped && !stopping()) {  // by FOLDER/stop, or elsewhere
+      end_.arm_stopped = true;
       busy(unit, is_launched() ? last_line(log(unit)) : "it was stopped; what it has done is kept");
     } else if (ending == Ending::kStopped ||
                (ending == Ending::kFailed && interruptions_.count() > 0)) {

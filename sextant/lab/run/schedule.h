@@ -36,6 +36,7 @@ struct ScheduleOptions {
 struct ScheduleEnd {
   bool stopped = false;      // before all arms were done; finished work is kept
   std::string cannot_write;  // why, if not by a signal: "rope-0: write ...: cannot write: ..."
+  bool arm_stopped = false;  // an arm saved its state and ended for another reason: it is busy
   std::vector<std::string> failures;  // "rope-0: signal 9 (Killed); see .../log.txt"
   std::vector<std::string> busy;      // "rope-0: process 17 on host n03 works on it"
 };

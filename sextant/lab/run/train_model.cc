@@ -10,14 +10,17 @@
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/manifest.h"
+#include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/plan/settings_file.h"
 #include "sextant/lab/report/result.h"
+#include "sextant/lab/run/arm_process.h"
 #include "sextant/lab/run/model_work.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/schedule.h"
 #include "sextant/lab/run/shell_word.h"
 #include "sextant/lab/run/survey_arms.h"
+#include "sextant/lab/run/training_ranks.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {
@@ -74,15 +77,70 @@ json manifest_of(const TrainingPlan& plan, const Corpus& corpus) {
           {"text", identity(corpus)}};
 }
 
+// The content of arm.json.
+json arm_file(const TrainingPlan& plan, const json& manifest) {
+  json files = json::array();
+  for (const fs::path& path : plan.text) files.push_back(fs::absolute(path).string());
+  return {{"arm", plan.arm},
+          {"settings", manifest.at("settings")},
+          {"text", manifest.at("text")},
+          {"files", files}};
+}
+
 void prepare(const TrainModelOptions& options, const fs::path& work, const json& manifest) {
   if (!fs::exists(work / kManifestFile)) write_json(work / kManifestFile, manifest);
-  json files = json::array();
-  for (const fs::path& path : options.plan.text) files.push_back(fs::absolute(path).string());
-  write_json(arm_directory(work, options.plan.arm) / kArmFile,
-             {{"arm", options.plan.arm},
-              {"settings", manifest.at("settings")},
-              {"text", manifest.at("text")},
-              {"files", files}});
+  write_json(arm_directory(work, options.plan.arm) / kArmFile, arm_file(options.plan, manifest));
+}
+
+void check_ranks(const TrainingPlan& plan, int64_t ranks) {
+  check_rows(plan.settings.training.batch, ranks);
+  if (ranks > 1 && is_own_method(plan.arm.method)) {
+    fail(fmt::format("training: method: expected one of Sextant's own for {} processes, but got {}",
+                     ranks, plan.arm.method));
+  }
+}
+
+std::string to_go_on(const TrainModelOptions& options, int64_t ranks,
+                     const std::string& when = "") {
+  const std::string all =
+      ranks > 1 ? fmt::format(", start all {} processes again, each with", ranks) : "";
+  return fmt::format("To go on{}{}:\n  {}", when, all, options.command);
+}
+
+// The part of a rank above 0 in a training.
+TrainEnd join(const TrainModelOptions& options, const json& manifest, int64_t ranks) {
+  const TrainingPlan& plan = options.plan;
+  const int status = run_arm_process({.has_parent = false}, [&](const Watch& watch) {
+    const Plugin& plugin = open_plugin(plan.settings.threads);
+    return status_of(plugin.join_training(arm_file(plan, manifest).dump(), watch));
+  });
+  if (status == kStoppedStatus) return TrainEnd::kStopped;
+  if (status == 0) return TrainEnd::kDone;
+  note(to_go_on(options, ranks));
+  return TrainEnd::kFailed;
+}
+
+// Runs the arm, on rank 0 of the training. Returns kDone if it has a result.
+TrainEnd run(const TrainModelOptions& options, const fs::path& work, int64_t ranks) {
+  std::vector<std::string> worker = options.worker;
+  if (ranks > 1) worker.emplace_back("--grouped");
+  const std::vector<Arm> arms{options.plan.arm};
+  const ScheduleEnd end =
+      run_arms(scheduled(work, options.plan.settings, arms), {.worker = worker, .jobs = 1});
+  if (!end.cannot_write.empty()) {
+    note(fmt::format("\n{}\nstopped. {}", end.cannot_write,
+                     to_go_on(options, ranks, ", when it can be written")));
+    return TrainEnd::kFailed;
+  }
+  if (end.stopped || end.arm_stopped) {
+    note(fmt::format("\nstopped. {}", to_go_on(options, ranks)));
+    return TrainEnd::kStopped;
+  }
+  for (const std::string& failure : end.failures) note("failed: " + failure);
+  for (const std::string& busy : end.busy) note("failed: " + busy);
+  if (end.failures.empty() && end.busy.empty()) return TrainEnd::kDone;
+  if (ranks > 1) note(to_go_on(options, ranks));
+  return TrainEnd::kFailed;
 }
 
 // Moves the model to the user's directory. It can run again after a kill in between.
@@ -217,38 +275,32 @@ TrainingPlan read_plan(const fs::path& file) {
 
 TrainEnd train_model(const TrainModelOptions& options) {
   const TrainingPlan& plan = options.plan;
+  const LaunchedRank own = training_rank();
+  check_ranks(plan, own.size);
   const fs::path work = options.directory / "training";
   const Corpus corpus = read_corpus(plan.text, plan.settings.test.share);
   test_blocks(corpus, plan.settings.test.longest(), plan.settings.test.blocks);
   train_window(corpus, plan.settings.training.length, 0, 1, 0, 0);
   const json manifest = manifest_of(plan, corpus);
   check_manifest("training", "--to", work, manifest);
-  const std::vector<Arm> arms{plan.arm};
-  const fs::path arm = arm_directory(work, plan.arm);
   if (!is_done(work, plan.arm)) {
     if (fs::exists(options.directory / kConfigFile)) {
       fail("training: " + options.directory.string() +
            " holds a model; choose another --to, or remove it");
     }
-    open_plugin(plan.settings.threads).check(plan.settings, arms);
+    open_plugin(plan.settings.threads).check(plan.settings, std::vector<Arm>{plan.arm});
+    if (own.rank > 0) return join(options, manifest, own.size);
   }
+  if (own.rank > 0) return TrainEnd::kDone;
   const DirectoryLock lock("training", work);
   if (!is_done(work, plan.arm)) {
     prepare(options, work, manifest);
-    const ScheduleEnd end =
-        run_arms(scheduled(work, plan.settings, arms), {.worker = options.worker, .jobs = 1});
-    if (end.stopped) {
-      const bool full = !end.cannot_write.empty();
-      note(fmt::format("{}\nstopped. To go on{}:\n  {}", full ? "\n" + end.cannot_write : "",
-                       full ? ", when it can be written" : "", options.command));
-      return full ? TrainEnd::kFailed : TrainEnd::kStopped;
-    }
-    for (const std::string& failure : end.failures) note("failed: " + failure);
-    for (const std::string& busy : end.busy) note("failed: " + busy);
-    if (!end.failures.empty() || !end.busy.empty()) return TrainEnd::kFailed;
+    const TrainEnd end = run(options, work, own.size);
+    if (end != TrainEnd::kDone) return end;
   }
-  publish(arm, options.directory);
-  return say_result(options, read_json(arm / kResultFile).get<ArmResult>(), corpus);
+  publish(arm_directory(work, plan.arm), options.directory);
+  const fs::path result = arm_directory(work, plan.arm) / kResultFile;
+  return say_result(options, read_json(result).get<ArmResult>(), corpus);
 }
 
 }  // namespace sextant::lab

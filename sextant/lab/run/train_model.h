@@ -45,7 +45,9 @@ struct TrainModelOptions {
 enum class TrainEnd { kDone, kFailed, kStopped };
 
 // Repeating the same call resumes an unfinished training; other settings in the same directory are
-// refused. Prints the model's losses on standard output and progress on standard error. Throws
+// refused. Processes that torchrun or srun has started train one model together
+// (training_ranks.h): rank 0 does all that one process does, the others compute their share of each
+// step. Prints the model's losses on standard output and progress on standard error. Throws
 // Error.
 TrainEnd train_model(const TrainModelOptions& options);
 

@@ -68,6 +68,7 @@ extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
                                            .added_channels = sextant::lab::added_channels_of,
                                            .cost = sextant::lab::cost_of_arm,
                                            .run_arm = sextant::lab::run_arm,
+                                           .join_training = sextant::lab::join_training,
                                            .obstacle = sextant::lab::obstacle,
                                            .train_length = sextant::lab::train_length_of,
                                            .evaluate_model = sextant::lab::evaluate_model,

@@ -9,25 +9,21 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <utility>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_fields.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/report/result.h"
-#include "sextant/lab/run/checkpoint.h"
-#include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/survey_arms.h"
 #include "sextant/lab/torch/accuracy.h"
 #include "sextant/lab/torch/attention_entropy.h"
-#include "sextant/lab/torch/batches.h"
 #include "sextant/lab/torch/encoding_samples.h"
 #include "sextant/lab/torch/evaluate.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "sextant/lab/torch/own_method.h"
+#include "sextant/lab/torch/train_arm.h"
 #include "sextant/lab/torch/trained_products.h"
-#include "sextant/lab/torch/trainer.h"
 #include "sextant/torch/methods/shared/dropped_channels.h"
 
 namespace sextant::lab {
@@ -36,8 +32,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
-
-struct Stopped {};  // thrown when an arm was told to stop and is ready to
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -52,35 +46,6 @@ std::string processor() {
   return "unknown processor";
 }
 
-// The content of arm.json.
-struct Assignment {
-  Arm arm;
-  Settings settings;
-  Corpus corpus;
-  std::string belongs_to;
-};
-
-Assignment read_task(const fs::path& directory) {
-  const json file = read_json(directory / kArmFile);
-  JsonFields fields(file, (directory / kArmFile).string());
-  Assignment task;
-  task.arm = fields.at("arm").get<Arm>();
-  task.settings = fields.at("settings").get<Settings>();
-  const json& text = fields.at("text");
-  std::vector<std::string> files;
-  fields.read("files", files);
-  fields.finish();
-  std::vector<fs::path> paths;
-  for (const std::string& path : files) paths.push_back(directory / path);  // absolute ones stay
-  task.corpus = read_corpus(paths, task.settings.test.share);
-  if (identity(task.corpus) != text) {
-    fail("text: expected " + text.dump() + ", but the files now hold " +
-         identity(task.corpus).dump());
-  }
-  task.belongs_to = json{{"arm", task.arm}, {"settings", task.settings}, {"text", text}}.dump();
-  return task;
-}
-
 // Removes files by extension: ".sxt", or ".XXXXXX" of temporary files left by a killed write.
 void remove_files(const fs::path& directory, const auto& ends_so) {
   for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
@@ -90,11 +55,11 @@ void remove_files(const fs::path& directory, const auto& ends_so) {
 
 class ArmRun {
  public:
-  ArmRun(const fs::path& directory, const Watch& watch)
+  ArmRun(const fs::path& directory, const Watch& watch, Group group)
       : directory_(directory),
         watch_(watch),
+        group_(std::move(group)),
         task_(read_task(directory)),
-        training_(training_of(task_.settings, task_.arm)),
         length_(training_of(task_.settings, task_.arm.task).length),
         decoder_(model_of(task_.settings, task_.arm), method_of(task_.arm, task_.settings),
                  task_.arm.seed) {
@@ -116,87 +81,14 @@ class ArmRun {
 
  private:
   void train() {
-    Trainer trainer(training_, batches(), decoder_, task_.arm.memory);
-    resume(trainer);
-    report_training(trainer.step());
-    const int64_t steps = training_.steps();
-    Clock::time_point saved = Clock::now();
-    while (trainer.step() < steps) {
-      advance(trainer);
-      if (result_.diverged) return;
-      if (trainer.step() % kTrainLossSteps == 0 || trainer.step() == steps) {
-        report_training(trainer.step());
-      }
-      const bool stop = watch_.stop != nullptr && *watch_.stop != 0;
-      if (!stop && trainer.step() < steps &&
-          seconds_since(saved) < watch_.seconds_between_checkpoints) {
-        continue;
-      }
-      save(trainer);
-      saved = Clock::now();
-      if (stop) throw Stopped{};
-    }
+    train_arm(task_, decoder_, group_, directory_, watch_, result_);
+    if (result_.diverged) return;
     write_model({.model = decoder_.options(),
                  .method = task_.arm.method,
                  .options = task_.arm.options,
                  .memory = task_.arm.memory,
                  .train_length = length_},
                 decoder_, directory_);
-  }
-
-  Batches batches() const {
-    if (!is_on_text(task_.arm.task)) {
-      return small_batches(task_.arm.task, training_, task_.arm.seed);
-    }
-    if (task_.arm.two_streams) {
-      return permuted_batches(training_, task_.corpus, task_.arm.seed);
-    }
-    if (task_.arm.task == Task::kMasked) {
-      return masked_batches(training_, task_.corpus, task_.arm.seed);
-    }
-    return text_batches(training_, task_.corpus, task_.arm.seed, task_.arm.memory > 0);
-  }
-
-  void advance(Trainer& trainer) {
-    const Clock::time_point start = Clock::now();
-    const double loss = trainer.advance();
-    result_.train_seconds += seconds_since(start);
-    if (!std::isfinite(loss)) {
-      result_.diverged = true;
-      result_.message = fmt::format("step {}: loss or gradient is {}", trainer.step(), loss);
-      note(result_.message);
-      return;
-    }
-    loss_sum_ += loss;
-    if (trainer.step() % kTrainLossSteps != 0) return;
-    result_.train_loss.push_back(loss_sum_ / kTrainLossSteps);
-    loss_sum_ = 0;
-  }
-
-  void save(const Trainer& trainer) const {
-    Checkpoint checkpoint{.belongs_to = task_.belongs_to};
-    trainer.save(checkpoint);
-    const json history{{"train_loss", result_.train_loss},
-                       {"loss_sum", loss_sum_},
-                       {"train_seconds", result_.train_seconds}};
-    checkpoint.sections.emplace_back("history", history.dump());
-    save_checkpoint(checkpoint, directory_);
-  }
-
-  void resume(Trainer& trainer) {
-    std::vector<std::string> remarks;
-    const std::optional<Checkpoint> checkpoint =
-        newest_checkpoint(directory_, task_.belongs_to, remarks);
-    for (const std::string& remark : remarks) note(remark);
-    if (!checkpoint) return;
-    trainer.restore(*checkpoint);
-    const json history = json::parse(checkpoint->sections.back().second);
-    JsonFields fields(history, "checkpoint: history");
-    fields.read("train_loss", result_.train_loss);
-    fields.read("loss_sum", loss_sum_);
-    fields.read("train_seconds", result_.train_seconds);
-    fields.finish();
-    note(fmt::format("going on at step {}", trainer.step()));
   }
 
   void test() {
@@ -245,39 +137,21 @@ class ArmRun {
                          model_shape(model, length_), draws ? &result_.pictures : nullptr);
   }
 
-  void report_training(int64_t step) const {
-    const int64_t steps = training_.steps();
-    const double share = static_cast<double>(step) / static_cast<double>(steps);
-    const std::vector<double>& losses = result_.train_loss;
-    const std::string loss = losses.empty() ? "" : fmt::format(" loss {:.2f}", losses.back());
-    watch_.report({.done = share * training_work(),
-                   .total = work_of(task_.settings, task_.arm),
-                   .text = fmt::format("step {}/{}{}", step, steps, loss)});
-  }
-
   void report_testing(int64_t part, int64_t parts) const {
-    const double total = work_of(task_.settings, task_.arm), trained = training_work();
+    const double total = work_of(task_.settings, task_.arm), trained = training_work(task_);
     const double share = static_cast<double>(part) / static_cast<double>(parts);
     watch_.report({.done = trained + share * (total - trained),
                    .total = total,
                    .text = fmt::format("test {}/{}", part, parts)});
   }
 
-  double training_work() const {
-    Arm tested = task_.arm;
-    tested.weights_from = "another";
-    tested.tune = 0;
-    return work_of(task_.settings, task_.arm) - work_of(task_.settings, tested);
-  }
-
   fs::path directory_;
   const Watch& watch_;
-  Assignment task_;
-  TrainingOptions training_;
+  Group group_;  // of which this is rank 0
+  ArmTask task_;
   int64_t length_;  // L: the length of the method, which tuning exceeds
   Decoder decoder_;
   ArmResult result_;
-  double loss_sum_ = 0;  // over the steps since the last mean in result_.train_loss
 };
 
 }  // namespace
@@ -299,11 +173,26 @@ std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings) {
   }
 }
 
+Ending join_training(const std::string& file, const Watch& watch) {
+  at::globalContext().setFlushDenormal(true);
+  const Group group = Group::from_environment();
+  const ArmTask task = task_of(json::parse(file), "training", "");
+  Decoder decoder(model_of(task.settings, task.arm), method_of(task.arm, task.settings),
+                  task.arm.seed);
+  ArmResult unused;
+  try {
+    train_arm(task, decoder, group, "", watch, unused);
+  } catch (const Stopped&) {
+    return Ending::kStopped;
+  }
+  return Ending::kDone;
+}
+
 Ending run_arm(const fs::path& directory, const Watch& watch) {
   // The moments of bytes that never occur decay into slow denormal numbers.
   at::globalContext().setFlushDenormal(true);
   try {
-    ArmRun(directory, watch).run();
+    ArmRun(directory, watch, watch.grouped ? Group::from_environment() : Group()).run();
   } catch (const Stopped&) {
     return Ending::kStopped;
   }

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
+#include <memory>
+#include <string>
 
 #include "sextant/lab/plan/settings.h"
 #include "sextant/lab/run/plugin.h"
@@ -12,7 +13,8 @@ namespace sextant::lab {
 
 std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings);
 
-// See Plugin::run_arm.
+// See Plugin.
 Ending run_arm(const std::filesystem::path& directory, const Watch& watch);
+Ending join_training(const std::string& file, const Watch& watch);
 
 }  // namespace sextant::lab

@@ -1,6 +1,8 @@
 #include "sextant/lab/torch/trainer.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -13,10 +15,13 @@
 
 #include "sextant/base/error.h"
 #include "sextant/dense/adamw.h"
+#include "sextant/lab/run/training_ranks.h"
 #include "sextant/torch/operators/executor.h"
 
 namespace sextant::lab {
 namespace {
+
+constexpr int64_t kNumbersBesideGradients = 3;  // see sums()
 
 std::string bytes_of(const at::Tensor& tensor) {
   const at::Tensor whole = tensor.detach().contiguous();
@@ -35,11 +40,10 @@ at::Tensor tensor_of(const std::string& bytes, const at::Tensor& like, const std
 }
 
 // The norm of all gradients as one vector.
-double gradient_norm(const std::vector<NamedParameter>& parameters) {
+double norm_of(const std::vector<at::Tensor>& gradients) {
   double squares = 0;
-  for (const NamedParameter& parameter : parameters) {
-    if (!parameter.value.grad().defined()) continue;
-    const at::Tensor gradient = parameter.value.grad().contiguous();
+  for (const at::Tensor& gradient : gradients) {
+    if (!gradient.defined()) continue;
     squares +=
         dense::sum_of_squares(gradient.data_ptr<float>(), gradient.numel(), torch_executor());
   }
@@ -70,57 +74,132 @@ double learning_rate_at(const TrainingOptions& options, int64_t step) {
   return 0.5 * (1 + std::cos(std::numbers::pi * (now - rising) / (steps - rising)));
 }
 
-Trainer::Trainer(const TrainingOptions& options, Batches batches, Decoder& decoder, int64_t memory)
+struct Trainer::Sums {
+  double loss = 0;
+  std::vector<at::Tensor> gradients = {};
+  Requests requests = {};
+};
+
+Trainer::Trainer(const TrainingOptions& options, Batches batches, Decoder& decoder, int64_t memory,
+                 Group group)
     : options_(options),
       batches_(std::move(batches)),
       decoder_(decoder),
       memory_{.limit = memory},
-      optimizer_(std::make_unique<Optimizer>(decoder)) {}
+      group_(std::move(group)),
+      optimizer_(std::make_unique<Optimizer>(decoder)) {
+  check_rows(options.batch, group_.size());
+}
 
 Trainer::Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder,
-                 uint64_t seed, int64_t memory)
-    : Trainer(options, text_batches(options, corpus, seed, memory > 0), decoder, memory) {}
+                 uint64_t seed, int64_t memory, Group group)
+    : Trainer(options, text_batches(options, corpus, seed, memory > 0), decoder, memory,
+              std::move(group)) {}
 
 Trainer::~Trainer() = default;
 
-double Trainer::advance() {
-  const Batch batch = batches_(step_);
-  Memory memory = memory_;
-  const at::Tensor loss =
-      (batch.order.defined() ? decoder_.permuted_losses(batch.tokens, batch.targets, batch.order)
-                             : decoder_.losses(batch.tokens, batch.targets, memory))
-          .mean();
-  const double value = loss.item<double>();
-  if (!std::isfinite(value)) return value;
+at::Tensor Trainer::own_rows(const at::Tensor& batch) const {
+  if (group_.size() == 1 || !batch.defined()) return batch;
+  const int64_t rows = batch.size(0) / group_.size();
+  return batch.narrow(0, group_.rank() * rows, rows);
+}
 
-  const std::vector<NamedParameter>& parameters = decoder_.parameters();
-  for (const NamedParameter& parameter : parameters) parameter.value.mutable_grad().reset();
-  loss.backward();
-  const double norm = gradient_norm(parameters);
-  if (!std::isfinite(norm)) return norm;
+at::Tensor Trainer::all_rows(const at::Tensor& own) const {
+  if (group_.size() == 1) return own;
+  // A broadcast of each rank's rows keeps all bits; a sum with zeros would lose the sign of zeros.
+  std::vector<at::Tensor> all;
+  for (int64_t rank = 0; rank < group_.size(); ++rank) {
+    const at::Tensor rows =
+        rank == group_.rank() ? own.contiguous() : at::empty(own.sizes(), own.options());
+    group_.broadcast({rows}, rank);
+    all.push_back(rows);
+  }
+  return at::cat(all);
+}
+
+// The part of the batch's mean loss that comes from this rank's rows.
+at::Tensor Trainer::mean_loss(const Batch& batch, Memory& memory) const {
+  const at::Tensor tokens = own_rows(batch.tokens), targets = own_rows(batch.targets);
+  const at::Tensor losses = batch.order.defined()
+                                ? decoder_.permuted_losses(tokens, targets, own_rows(batch.order))
+                                : decoder_.losses(tokens, targets, memory);
+  if (group_.size() == 1) return losses.mean();
+  return losses.sum() / batch.targets.ge(0).sum().item<int64_t>();
+}
+
+std::vector<at::Tensor> Trainer::gradients() const {
+  std::vector<at::Tensor> all;
+  for (const NamedParameter& parameter : decoder_.parameters()) {
+    const at::Tensor& gradient = parameter.value.grad();
+    all.push_back(gradient.defined() ? gradient.contiguous() : gradient);
+  }
+  return all;
+}
+
+// Everything that ranks must know of each other is in one vector: zeros for the gradients of unused
+// parameters, which are the same ones on all ranks, as these run the same graph; then the rest. A
+// rank whose loss is not finite sends it with no gradients, so that all ranks end the step alike.
+Trainer::Sums Trainer::sums(double loss, const Requests& requests) const {
+  Sums sums{.loss = loss, .gradients = gradients(), .requests = requests};
+  if (group_.size() == 1) return sums;
+  const at::Tensor all = at::zeros({decoder_.weights() + kNumbersBesideGradients});
+  std::vector<at::Tensor> parts;
+  int64_t first = 0;
+  for (size_t n = 0; n < sums.gradients.size(); ++n) {
+    const int64_t count = decoder_.parameters()[n].value.numel();
+    parts.push_back(all.narrow(0, first, count));
+    if (sums.gradients[n].defined()) parts[n].copy_(sums.gradients[n].view({-1}));
+    first += count;
+  }
+  float* numbers = all.data_ptr<float>() + first;
+  numbers[0] = static_cast<float>(loss);
+  numbers[1] = requests.stop ? 1 : 0;
+  numbers[2] = requests.save ? 1 : 0;
+  group_.all_reduce({all});
+  sums.loss = numbers[0];
+  sums.requests = {.stop = numbers[1] > 0, .save = numbers[2] > 0};
+  for (size_t n = 0; n < parts.size(); ++n)
+    if (sums.gradients[n].defined()) sums.gradients[n] = parts[n];
+  return sums;
+}
+
+Trainer::Step Trainer::advance(const std::function<Requests()>& requests) {
+  Memory memory = memory_;
+  const at::Tensor loss = mean_loss(batches_(step_), memory);
+  const auto own_loss = loss.item<double>();
+  for (const NamedParameter& parameter : decoder_.parameters())
+    parameter.value.mutable_grad().reset();
+  if (std::isfinite(own_loss)) loss.backward();
+  const Sums all = sums(own_loss, requests());
+  if (!std::isfinite(all.loss)) return {.loss = all.loss};
+  const double norm = norm_of(all.gradients);
+  if (!std::isfinite(norm)) return {.loss = norm};
+  apply(all.gradients, norm);
+  memory_ = std::move(memory);
+  ++step_;
+  return {.loss = all.loss, .requests = all.requests};
+}
+
+void Trainer::apply(const std::vector<at::Tensor>& gradients, double norm) {
   dense::AdamW adamw{.beta1 = options_.beta1,
                      .beta2 = options_.beta2,
                      .step = step_ + 1,
                      .gradient_scale = std::min(1.0, options_.clip / (norm + 1e-6))};
-  for (size_t n = 0; n < parameters.size(); ++n) {
-    const NamedParameter& parameter = parameters[n];
-    if (!parameter.value.grad().defined()) continue;
+  for (size_t n = 0; n < gradients.size(); ++n) {
+    if (!gradients[n].defined()) continue;
+    const NamedParameter& parameter = decoder_.parameters()[n];
     adamw.rate =
         options_.learning_rate * parameter.learning_rate_scale * learning_rate_at(options_, step_);
     adamw.decay = parameter.weight_decay ? options_.weight_decay : 0;
-    const at::Tensor gradient = parameter.value.grad().contiguous();
     const Optimizer::Moments& moments = optimizer_->moments[n];
     dense::advance(adamw,
                    {.weight = parameter.value.data_ptr<float>(),
                     .moment1 = moments.first.data_ptr<float>(),
                     .moment2 = moments.second.data_ptr<float>(),
-                    .gradient = gradient.data_ptr<float>(),
-                    .count = gradient.numel()},
+                    .gradient = gradients[n].data_ptr<float>(),
+                    .count = gradients[n].numel()},
                    torch_executor());
   }
-  memory_ = std::move(memory);
-  ++step_;
-  return value;
 }
 
 void Trainer::save(Checkpoint& checkpoint) const {
@@ -133,7 +212,8 @@ void Trainer::save(Checkpoint& checkpoint) const {
     checkpoint.sections.emplace_back("moment2/" + parameter.name, bytes_of(second));
   }
   for (size_t n = 0; n < memory_.layers.size(); ++n) {
-    checkpoint.sections.emplace_back("memory/" + std::to_string(n), bytes_of(memory_.layers[n]));
+    checkpoint.sections.emplace_back("memory/" + std::to_string(n),
+                                     bytes_of(all_rows(memory_.layers[n])));
   }
 }
 
@@ -156,9 +236,9 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   }
   Memory memory{.limit = memory_.limit};
   const int64_t positions = std::min(memory.limit, checkpoint.step * options_.length);
-  const at::Tensor one = at::empty({options_.batch, positions, decoder_.options().width});
+  const at::Tensor all = at::empty({options_.batch, positions, decoder_.options().width});
   for (int64_t n = 0; positions > 0 && n < decoder_.options().layers; ++n) {
-    memory.layers.push_back(read("memory/" + std::to_string(n), one));
+    memory.layers.push_back(own_rows(read("memory/" + std::to_string(n), all)).clone());
   }
   for (size_t n = 0; n < restored.size(); ++n) {
     decoder_.parameters()[n].value.detach().copy_(restored[n].weight);
