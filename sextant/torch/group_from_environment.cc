@@ -68,7 +68,7 @@ c10::intrusive_ptr<Gloo> connected(const LaunchedRank& own, const Group::Timeout
   auto options = c10d::ProcessGroupGloo::Options::create(timeouts.connect);
   try {
     // torchrun's store outlives the processes that it starts again.
-    const std::string attempt = variable("TORCHELASTIC_RESTART_COUNT").value_or("0");
+    const std::string attempt = environment_value("TORCHELASTIC_RESTART_COUNT").value_or("0");
     const auto store = c10::make_intrusive<c10d::PrefixStore>(
         "sextant/" + attempt, c10::make_intrusive<c10d::TCPStore>(*address, meeting));
     options->devices.push_back(device(*address));
