@@ -81,8 +81,8 @@ def terms(survey):
     return (f"L is the training length, {survey.trained} bytes; losses are in nats per byte, of "
             f"the last {survey.trained // 2} bytes of a window that grows to "
             f"{survey.longest // survey.trained} L = {survey.longest}. A method holds if its loss "
-            f"rises by {findings_data.HOLDS_BELOW:g} at most. It finds far pairs if a model trained "
-            f"on retrieval in sequences of {survey.pair_trained} answers half of the questions "
+            f"rises by {findings_data.HOLDS_BELOW:g} at most. It finds far pairs if a model "
+            f"trained on retrieval in sequences of {survey.pair_trained} answers half of the questions "
             f"about the beginning of sequences of {max(survey.pair_lengths)}.")
 
 
