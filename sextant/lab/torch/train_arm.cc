@@ -68,10 +68,11 @@ class ArmTraining {
     const int64_t steps = training_.steps();
     saved_ = Clock::now();
     while (trainer_.step() < steps) {
-      const Requests requests = advance();
+      Requests requests = advance();
       if (result_.diverged) return;
       const bool last = trainer_.step() == steps;
       if (trainer_.step() % kTrainLossSteps == 0 || last) report();
+      if (group_.size() == 1) requests = own_requests();  // there is no rank to agree with
       if (!requests.stop && !requests.save && !last) continue;
       save();
       saved_ = Clock::now();
@@ -116,13 +117,14 @@ class ArmTraining {
     return parse_checkpoint(of_rank_0(group_, leads() ? checkpoint_file(*own) : ""));
   }
 
+  Requests own_requests() const {
+    return {.stop = watch_.stop != nullptr && *watch_.stop != 0,
+            .save = leads() && seconds_since(saved_) >= watch_.seconds_between_checkpoints};
+  }
+
   Requests advance() {
     const Clock::time_point start = Clock::now();
-    const Trainer::Step step = trainer_.advance([this] {
-      return Requests{
-          .stop = watch_.stop != nullptr && *watch_.stop != 0,
-          .save = leads() && seconds_since(saved_) >= watch_.seconds_between_checkpoints};
-    });
+    const Trainer::Step step = trainer_.advance([this] { return own_requests(); });
     result_.train_seconds += seconds_since(start);
     if (!std::isfinite(step.loss)) {
       result_.diverged = true;

@@ -170,15 +170,14 @@ Trainer::Step Trainer::advance(const std::function<Requests()>& requests) {
   for (const NamedParameter& parameter : decoder_.parameters())
     parameter.value.mutable_grad().reset();
   if (std::isfinite(own_loss)) loss.backward();
-  const bool alone = group_.size() == 1;
-  const Sums all = sums(own_loss, alone ? Requests() : requests());
+  const Sums all = sums(own_loss, requests());
   if (!std::isfinite(all.loss)) return {.loss = all.loss};
   const double norm = norm_of(all.gradients);
   if (!std::isfinite(norm)) return {.loss = norm};
   apply(all.gradients, norm);
   memory_ = std::move(memory);
   ++step_;
-  return {.loss = all.loss, .requests = alone ? requests() : all.requests};
+  return {.loss = all.loss, .requests = all.requests};
 }
 
 void Trainer::apply(const std::vector<at::Tensor>& gradients, double norm) {

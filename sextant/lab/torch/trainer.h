@@ -55,8 +55,8 @@ class Trainer {
     Requests requests = {};  // a request of any rank
   };
   // Does one step. If the loss or the gradient norm is not finite, it returns that value as the
-  // loss and changes no state; further steps would not help. requests() is called once: before the
-  // ranks exchange their gradients, or after the step of a process alone.
+  // loss and changes no state; further steps would not help. requests() is called once, before the
+  // ranks exchange their gradients.
   Step advance(const std::function<Requests()>& requests);
   // Returns the loss.
   double advance() {
