@@ -100,9 +100,7 @@ ScoreInterval score95(std::span<const double> scores) {
       std::ranges::all_of(scores, [&](double score) { return score == scores.front(); });
   const double mean = std::clamp(student.mean, 0.0, 1.0);  // a sum of rounded parts may exceed 1
   if (answers || equal) return agresti_coull(mean, scores.size());
-  return {.mean = mean,
-          .low = std::max(0.0, student.low()),
-          .high = std::min(1.0, student.high())};
+  return {.mean = mean, .low = std::max(0.0, student.low()), .high = std::min(1.0, student.high())};
 }
 
 ScoreInterval mean_of_tasks(std::span<const ScoreInterval> tasks) {
