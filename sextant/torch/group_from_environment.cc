@@ -54,20 +54,28 @@ class Gloo final : public c10d::ProcessGroupGloo {
   }
 };
 
+// The port at which rank 0 listens. torchrun's agent may listen at MASTER_PORT itself, with a store
+// of its own torch: 1.13 of libtorch waits for an answer of 2.15's for ever, as their protocols
+// differ. Rank 0 then listens beside it.
+uint16_t meeting_port() {
+  const int64_t port =
+      environment_number("MASTER_PORT", 1, 65535, ", the port at which rank 0 listens");
+  const bool taken = environment_value("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (!taken) return static_cast<uint16_t>(port);
+  return static_cast<uint16_t>(port == 65535 ? port - 1 : port + 1);
+}
+
 c10::intrusive_ptr<Gloo> connected(const LaunchedRank& own, const Group::Timeouts& timeouts) {
-  const std::string reason = ", the port at which rank 0 listens";
   const std::optional<std::string> address = environment_value("MASTER_ADDR");
   if (!address) fail("group: MASTER_ADDR: expected the host of rank 0, but it is not set");
   c10d::TCPStoreOptions meeting;
-  meeting.port = static_cast<uint16_t>(environment_number("MASTER_PORT", 1, 65535, reason));
-  // torchrun's agent listens at this port itself.
-  const auto agent = environment_value("TORCHELASTIC_USE_AGENT_STORE");
-  meeting.isServer = own.rank == 0 && agent != "True";
+  meeting.port = meeting_port();
+  meeting.isServer = own.rank == 0;
   meeting.numWorkers = static_cast<size_t>(own.size);
   meeting.timeout = timeouts.connect;
   auto options = c10d::ProcessGroupGloo::Options::create(timeouts.connect);
   try {
-    // torchrun's store outlives the processes that it starts again.
+    // Processes that torchrun starts again must not meet those of the attempt before.
     const std::string attempt = environment_value("TORCHELASTIC_RESTART_COUNT").value_or("0");
     const auto store = c10::make_intrusive<c10d::PrefixStore>(
         "sextant/" + attempt, c10::make_intrusive<c10d::TCPStore>(*address, meeting));

@@ -119,6 +119,23 @@ TEST(Group, AKilledRankIsAnErrorInTheOthers) {
   }
 }
 
+// torchrun's agent may listen at MASTER_PORT with a store of another protocol: here it is mute.
+TEST(Group, MeetsBesideAnAgentThatListensAtItsPort) {
+  setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+  const auto ended = in_processes(2, [] {
+    const bool first = std::string(std::getenv("RANK")) == "0";
+    const int agent = first ? listen_at(std::stoi(std::getenv("MASTER_PORT"))) : -1;
+    const Group group = Group::from_environment();
+    const at::Tensor x = at::full({1}, group.rank() + 1);
+    group.all_reduce({x});
+    if (first) close(agent);
+    return firsts({x});
+  });
+  unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+  expect_all(ended, "3");
+  EXPECT_LE(ended[0].seconds, 20);
+}
+
 std::string error_of() {
   try {
     return "group of " + std::to_string(Group::from_environment().size());

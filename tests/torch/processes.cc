@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <stdexcept>
@@ -56,6 +57,18 @@ int free_port() {
   expect(getsockname(socket, any, &size) == 0, "getsockname()");
   close(socket);
   return ntohs(address.sin_port);
+}
+
+int listen_at(int port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  expect(socket >= 0, "socket()");
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  expect(bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0, "bind()");
+  expect(listen(socket, 8) == 0, "listen()");
+  return socket;
 }
 
 std::vector<Ended> in_processes(int size, const std::function<std::string()>& body) {

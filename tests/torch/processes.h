@@ -16,6 +16,8 @@ struct Ended {
 
 // A port of 127.0.0.1 that no program listens at.
 int free_port();
+// A socket that listens at a port of 127.0.0.1 and never answers.
+int listen_at(int port);
 
 // Forks `size` processes, with RANK, WORLD_SIZE, MASTER_ADDR and a free MASTER_PORT in their
 // environment, and runs body() in each. The calling process must not have started threads.
