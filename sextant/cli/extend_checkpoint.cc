@@ -44,6 +44,7 @@ std::string python_call(const lab::StretchCandidate& candidate) {
 
 void print_words(const char* engine, const lab::EngineChoice& choice, const fs::path& file) {
   if (choice.candidate.empty()) {
+    fs::remove(file);  // of an earlier run
     fmt::print("  {:<13} cannot say any: {}\n", engine, choice.words.obstacle);
     return;
   }

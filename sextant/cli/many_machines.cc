@@ -124,10 +124,12 @@ void end_without_result(lab::MeasureEnd end, const fs::path& folder) {
       throw CLI::Success();
     case lab::MeasureEnd::kIncomplete:
       throw CLI::RuntimeError(kIncomplete);
-    default:
-      lab::note("stopped; the same command goes on");
-      throw CLI::RuntimeError(kInterrupted);
+    case lab::MeasureEnd::kDone:
+    case lab::MeasureEnd::kStopped:
+      break;
   }
+  lab::note("stopped; the same command goes on");
+  throw CLI::RuntimeError(kInterrupted);
 }
 
 }  // namespace sextant::cli

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -31,9 +32,24 @@ std::vector<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
+// The survey that all tests divide, in one command.
+struct Whole {
+  Whole() {
+    write_small_text(folder / "text");
+    ended = run(survey_words(folder, "one", {"--jobs", "1"}));
+  }
+  TemporaryFolder folder;
+  Ended ended;
+};
+
+const Whole& whole() {
+  static const Whole whole;
+  return whole;
+}
+
 class ManyMachines : public Survey {
  protected:
-  ManyMachines() { EXPECT_EQ(survey("one", {"--jobs", "1"}).status, 0); }
+  void SetUp() override { ASSERT_EQ(whole().ended.status, 0) << whole().ended.err; }
 
   // The command for the arms of a list in a folder.
   std::vector<std::string> arms(const std::string& out, const std::string& list,
@@ -44,12 +60,10 @@ class ManyMachines : public Survey {
     return words;
   }
 
-  std::string table_of(const std::string& out) const { return survey(out).out; }
-
   void expect_same_weights(const std::string& out, const std::string& arm) const {
     const fs::path file = fs::path("arms") / arm / "model.safetensors";
     ASSERT_TRUE(fs::exists(folder_ / out / file));
-    EXPECT_EQ(read_text(folder_ / out / file), read_text(folder_ / "one" / file));
+    EXPECT_EQ(read_text(folder_ / out / file), read_text(whole().folder / "one" / file));
   }
 };
 
@@ -77,7 +91,7 @@ TEST_F(ManyMachines, PreparedArmsGiveTheTableOfOneProcess) {
   EXPECT_EQ(waiting.wait(), 0) << waiting.err();
   const Ended collected = run(summary);
   EXPECT_EQ(collected.status, 0) << collected.err;
-  EXPECT_EQ(collected.out, table_of("one"));
+  EXPECT_EQ(collected.out, whole().ended.out);
   EXPECT_TRUE(fs::exists(folder_ / "many/report.html"));
   EXPECT_EQ(run(arms("many", "arms.txt")).status, 0);  // all are done
 }
@@ -137,7 +151,7 @@ TEST_F(ManyMachines, AFileStopsAnArm) {
 TEST_F(ManyMachines, ALauncherRunsTheArms) {
   const Ended launched = survey("many", {"--launch", "env LAUNCHED=1", "--jobs", "2"});
   EXPECT_EQ(launched.status, 0) << launched.err;
-  EXPECT_EQ(launched.out, table_of("one"));
+  EXPECT_EQ(launched.out, whole().ended.out);
   EXPECT_THAT(launched.err, HasSubstr("window-0 done (3 of 3)"));
   expect_same_weights("many", "rope-0");
 }
@@ -171,11 +185,23 @@ TEST_F(ManyMachines, ACopiedFolderIsCollected) {
   fs::rename(folder_ / "many", folder_ / "moved");
   const Ended collected = run({"survey", kOfArms, (folder_ / "moved").string()});
   EXPECT_EQ(collected.status, 0) << collected.err;
-  EXPECT_EQ(collected.out, table_of("one"));
+  EXPECT_EQ(collected.out, whole().ended.out);
+}
+
+TEST_F(ManyMachines, ARelativePathOfTextIsFoundFromAnyFolder) {
+  std::vector<std::string> prepare = words("many", {"--prepare"});
+  std::ranges::replace(prepare, (folder_ / "text").string(),
+                       fs::proximate(folder_ / "text").string());
+  EXPECT_EQ(run(prepare).status, 0);
+  EXPECT_THAT(read_text(folder_ / "many/arms/rope-0/arm.json"), HasSubstr("\"../../../text\""));
+  const Ended arm = run({"arm", (folder_ / "many/arms/rope-0").string()},
+                        [] { fs::current_path(fs::temp_directory_path()); });
+  EXPECT_EQ(arm.status, 0) << arm.err;
+  expect_same_weights("many", "rope-0");
 }
 
 TEST_F(ManyMachines, SaysWhatIsWrong) {
-  const Ended unprepared = run({"survey", kOfArms, (folder_ / "one").string()});
+  const Ended unprepared = run({"survey", kOfArms, (whole().folder / "one").string()});
   EXPECT_EQ(unprepared.status, 1);
   EXPECT_THAT(unprepared.err, HasSubstr(kOfArms + ": expected a folder that --prepare wrote"));
   survey("many", {"--prepare"});

@@ -194,6 +194,9 @@ TEST_F(Retrieve, PreparedLengthsAreCollected) {
   EXPECT_THAT(prepared.out, HasSubstr("sextant retrieve --collect"));
   const std::vector<std::string> words{"retrieve", "--collect", out_.string()};
   EXPECT_EQ(run(words).status, 75);
+  const Ended threads = run({"arm", "--threads", "2", (out_ / "arms/512").string()});
+  EXPECT_EQ(threads.status, 1);
+  EXPECT_THAT(threads.err, HasSubstr("arm: --threads: expected an arm of a survey"));
   const Ended arms = run({"arm", (out_ / "arms/512").string(), (out_ / "arms/1024").string()},
                          [&] { ::setenv("SEXTANT_PYTHON", python_.c_str(), 1); });
   EXPECT_EQ(arms.status, 0) << arms.err;

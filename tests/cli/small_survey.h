@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/command.h"
@@ -14,22 +15,27 @@
 
 namespace sextant::cli {
 
-// Text, and the arguments for a survey of seconds in a folder.
+// The arguments for a survey of seconds of FOLDER/text in FOLDER/OUT.
+inline std::vector<std::string> survey_words(const TemporaryFolder& folder, const std::string& out,
+                                             std::vector<std::string> more = {}) {
+  std::vector<std::string> words{"survey",  "--smoke", "--text", (folder / "text").string(),
+                                 "--share", "0.2",     "--out",  (folder / out).string()};
+  if (std::ranges::find(more, "--methods") == more.end()) {
+    more.insert(more.end(), {"--methods", "rope,alibi,window"});
+  }
+  words.insert(words.end(), more.begin(), more.end());
+  if (std::ranges::find(more, "--retrieval-steps") == more.end()) {
+    words.insert(words.end(), {"--retrieval-steps", "0"});
+  }
+  return words;
+}
+
 class Survey : public testing::Test {
  protected:
   Survey() { write_small_text(folder_ / "text"); }
 
   std::vector<std::string> words(const std::string& out, std::vector<std::string> more = {}) const {
-    std::vector<std::string> words{"survey",  "--smoke", "--text", (folder_ / "text").string(),
-                                   "--share", "0.2",     "--out",  (folder_ / out).string()};
-    if (std::ranges::find(more, "--methods") == more.end()) {
-      more.insert(more.end(), {"--methods", "rope,alibi,window"});
-    }
-    words.insert(words.end(), more.begin(), more.end());
-    if (std::ranges::find(more, "--retrieval-steps") == more.end()) {
-      words.insert(words.end(), {"--retrieval-steps", "0"});
-    }
-    return words;
+    return survey_words(folder_, out, std::move(more));
   }
 
   Ended survey(const std::string& out, const std::vector<std::string>& more = {}) const {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,23 +70,18 @@ std::string own_content() {
       .dump();
 }
 
-timespec modified(const struct stat& status) { return status.st_mtim; }
-
 // Seconds since the file was touched, by the clock of its file system; nullopt if it is gone.
 std::optional<double> age(const fs::path& path) {
-  struct stat lock {
-  }, now{};
-  if (::stat(path.c_str(), &lock) != 0) return std::nullopt;
+  std::error_code gone;
+  const fs::file_time_type touched = fs::last_write_time(path, gone);
+  if (gone) return std::nullopt;
   std::string probe = path.string() + ".XXXXXX";
   const int file = ::mkstemp(probe.data());
   if (file < 0) throw CannotWrite("lock " + path.string() + ": " + std::strerror(errno));
-  const bool known = ::fstat(file, &now) == 0;
   ::close(file);
+  const fs::file_time_type now = fs::last_write_time(probe);
   ::unlink(probe.c_str());
-  if (!known) return 0;
-  const timespec from = modified(lock), to = modified(now);
-  return static_cast<double>(to.tv_sec - from.tv_sec) +
-         1e-9 * static_cast<double>(to.tv_nsec - from.tv_nsec);
+  return std::chrono::duration<double>(now - touched).count();
 }
 
 // Whether the owner described by `content` lives as far as this machine can tell.

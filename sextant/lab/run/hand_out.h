@@ -1,5 +1,5 @@
-// The two ways besides a plain run in which a command uses its folder of arms, so that other
-// processes, on this machine or on others, can run them with `sextant arm`.
+// The stages of a command that has a folder of arms: other processes, on this machine or on others,
+// can run the arms by `sextant arm` between its preparation and its collection.
 #pragma once
 
 #include <filesystem>

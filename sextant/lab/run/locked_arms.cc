@@ -25,7 +25,15 @@ using Locks = std::vector<std::unique_ptr<ArmLock>>;
 int run(const std::vector<std::string>& folders, int threads, const ArmProcess& process,
         const Watch& watch) {
   const std::string& first = folders.front();
-  if (is_measured_arm(first)) return run_measured_arms(folders, process, watch);
+  if (is_measured_arm(first)) {
+    if (threads > 0) {
+      fail(
+          fmt::format("arm: --threads: expected an arm of a survey, but {} measures a model with "
+                      "the threads of its {}",
+                      first, kArmFile));
+    }
+    return run_measured_arms(folders, process, watch);
+  }
   if (folders.size() > 1) fail("arm: FOLDER: expected one arm of a survey, but got more");
   if (threads == 0) {
     threads = read_json(fs::path(first) / kArmFile).at("settings").value("threads", 1);
