@@ -46,6 +46,8 @@ def rounds_of(options, method, causal):
     whole = [torch.randn(1, heads, options.length, HEAD_DIM)
              for heads in (HEADS, KEY_HEADS, KEY_HEADS, HEADS)]
     own = [sextant.ring_shard(x, dim=2) for x in whole]
+    encoding = sextant.method(method, heads=HEADS, key_heads=KEY_HEADS, head_dim=HEAD_DIM,
+                              train_length=options.length)
     dist = torch.distributed
     found = []
     for n in range(options.rounds + 1):  # the first one is not counted
@@ -53,11 +55,10 @@ def rounds_of(options, method, causal):
         torch.set_num_threads(RANKS)
         alone = (0.0, 0.0)
         if dist.get_rank() == 0:
-            alone = passes(lambda q, k, v: sextant.attention(q, k, v, method, causal=causal),
-                           whole[:3], whole[3])
+            alone = passes(lambda q, k, v: encoding(q, k, v, causal=causal), whole[:3], whole[3])
         dist.barrier()
         torch.set_num_threads(1)
-        ring = passes(lambda q, k, v: sextant.ring_attention(q, k, v, method, causal=causal),
+        ring = passes(lambda q, k, v: sextant.ring_attention(q, k, v, encoding, causal=causal),
                       own[:3], own[3])
         if n:
             found.append((alone, ring))

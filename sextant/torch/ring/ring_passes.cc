@@ -53,10 +53,17 @@ std::vector<at::Tensor*> differentiable(TensorOperands& o) {
   return all;
 }
 
-// exp(lse - whole); 0 if both are -infinity, as for a query that sees no key.
+// A part with less weight for a query changes no digit of the query's results, in float64 either.
+// Its keys' gradients from that query would mostly be denormal numbers in float32, on which the
+// products of the backward pass are several times as slow.
+constexpr double kLeastWeight = 0x1p-64;
+
+// exp(lse - whole); 0 if it is less than kLeastWeight, and if both are -infinity, as for a query
+// that sees no key.
 at::Tensor weight(const at::Tensor& lse, const at::Tensor& whole) {
+  const at::Tensor share = (lse - whole).exp();
   const at::Tensor nothing = whole == -std::numeric_limits<double>::infinity();
-  return (lse - whole).exp().masked_fill(nothing, 0);
+  return share.masked_fill(nothing.logical_or(share < kLeastWeight), 0);  // keeps other NaN
 }
 
 at::Tensor sink_lse(const at::Tensor& sink) {
@@ -95,9 +102,20 @@ struct ResultGradients {
 class Ring {
  public:
   Ring(Group group, Shards shards, std::vector<RingQueries> queries)
-      : group_(std::move(group)), shards_(shards), queries_(std::move(queries)) {}
+      : group_(std::move(group)), shards_(shards), queries_(std::move(queries)) {
+    for (RingQueries& own : queries_) {
+      wanted_.emplace_back();
+      const std::vector<at::Tensor*> operands = through_parts(own.operands);
+      for (size_t i = 0; i < operands.size(); ++i)
+        if (operands[i]->requires_grad()) wanted_.back().push_back(i);
+    }
+  }
 
-  std::vector<RingQueries>& queries() { return queries_; }
+  // The queries with operands that record no gradients, for the backward pass.
+  void detach() {
+    for (RingQueries& own : queries_)
+      for (at::Tensor* x : differentiable(own.operands)) *x = x->detach();
+  }
 
   std::vector<MergedParts> forward(const at::Tensor& k, const at::Tensor& v) const {
     std::vector<MergedParts> results;
@@ -189,10 +207,8 @@ class Ring {
 
   static TensorOperands part(const RingQueries& own, const Positions& keys, int64_t row,
                              const std::vector<at::Tensor>& held) {
-    TensorOperands result =
-        key_part(own.operands, own.diagonals, keys, held[0].narrow(2, row, keys.count),
-                 held[1].narrow(2, row, keys.count));
-    return result;
+    return key_part(own.operands, own.diagonals, keys, held[0].narrow(2, row, keys.count),
+                    held[1].narrow(2, row, keys.count));
   }
 
   void add_gradients(size_t n, const Positions& keys, int64_t row,
@@ -200,12 +216,13 @@ class Ring {
                      variable_list& sums, std::vector<at::Tensor>& d_held) const {
     RingQueries own = queries_[n];
     const std::vector<at::Tensor*> operands = through_parts(own.operands);
+    const std::vector<size_t>& wanted = wanted_[n];
     variable_list inputs;
-    for (const at::Tensor* x : operands) inputs.push_back(*x);
+    for (const size_t i : wanted) inputs.push_back(*operands[i]);
     for (const at::Tensor& x : held) inputs.push_back(to_float(x.narrow(2, row, keys.count)));
-    const size_t of_keys = operands.size();
+    const size_t of_keys = wanted.size();
     const auto run = [&](const variable_list& leaves) {
-      for (size_t i = 0; i < of_keys; ++i) *operands[i] = leaves[i];
+      for (size_t i = 0; i < of_keys; ++i) *operands[wanted[i]] = leaves[i];
       const auto [out, lse] =
           attend(key_part(own.operands, own.diagonals, keys, leaves[of_keys], leaves[of_keys + 1]));
       return variable_list{out, lse};
@@ -217,7 +234,7 @@ class Ring {
     };
     const variable_list found = gradients_by_results(run, inputs, gradients_of);
     for (size_t i = 0; i < of_keys; ++i)
-      if (found[i].defined()) sums[i].add_(found[i]);
+      if (found[i].defined()) sums[wanted[i]].add_(found[i]);
     for (size_t i = 0; i < held.size(); ++i)
       if (found[of_keys + i].defined())
         d_held[i].narrow(2, row, keys.count).add_(found[of_keys + i]);
@@ -240,6 +257,9 @@ class Ring {
   Group group_;
   Shards shards_;
   std::vector<RingQueries> queries_;
+  // For each of the queries: which of its through_parts() need gradients. A gradient of a table by
+  // distance that nobody trains (alibi) would take most of the time.
+  std::vector<std::vector<size_t>> wanted_;
 };
 
 variable_list differentiable(std::vector<RingQueries>& queries) {
@@ -270,8 +290,7 @@ class RingFunction : public torch::autograd::Function<RingFunction> {
     }
     context->save_for_backward(std::move(saved));
     context->set_materialize_grads(false);
-    for (RingQueries& own : ring.queries())
-      for (at::Tensor* x : differentiable(own.operands)) *x = x->detach();
+    ring.detach();
     context->saved_data["ring"] =
         at::IValue::make_capsule(c10::make_intrusive<KeptRing>(std::move(ring)));
     return results;
