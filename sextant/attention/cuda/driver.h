@@ -1,0 +1,69 @@
+// The functions by which host code uses a GPU: memory, and launches of the kernels of this folder.
+// They form a C table, so that libsextant_cuda.so, which has the kernels and the CUDA runtime, is
+// opened when the first call needs it. Tests have a table whose kernels run on the CPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sextant/attention/cuda/arguments.h"
+
+namespace sextant::cuda {
+
+// The kernels. A number and the types of `Instance` select a function of the library.
+enum class Kernel : int32_t {
+  kFill,              // rows.h
+  kAngles,            // rows.h
+  kRotate,            // rows.h
+  kFoldRows,          // rows.h
+  kOrigins,           // sums.h
+  kMeans,             // sums.h
+  kSinkGradient,      // sums.h
+  kFoldTable,         // sums.h
+  kForward,           // forward.h
+  kQueryGradients,    // query_gradients.h
+  kKeyGradients,      // key_gradients.h
+  kValueGradients,    // key_gradients.h
+  kTableGradients,    // table_gradients.h
+  kScalarGradients,   // table_gradients.h
+};
+
+// The type of products, the most columns of a row, and the queries and keys of a tile. Kernels of
+// rows.h and sums.h have the type only.
+struct Instance {
+  Stored type = Stored::kFloat32;
+  int32_t width = 0, tile = 0;
+};
+
+struct Grid {
+  int64_t x = 1;
+  int32_t y = 1, z = 1;
+  int32_t threads = 32;
+  int32_t shared_bytes = 0;
+};
+
+// A function that fails returns a message, and null if it succeeds. Messages are static or valid
+// until the next call of this thread.
+struct Driver {
+  int32_t version;  // kDriverVersion of the library's build
+  // The number of usable devices, or a message, e.g. that there is no driver.
+  const char* (*device_count)(int32_t* count);
+  // The most bytes of shared memory that a block of the current device can have.
+  const char* (*most_shared_bytes)(int32_t* bytes);
+  // Memory in the order of a stream: a block may be given back while kernels still use it.
+  const char* (*allocate)(size_t bytes, void* stream, void** memory);
+  const char* (*release)(void* memory, void* stream);
+  // Copies memory of the host, which may be changed as soon as the call returns.
+  const char* (*upload)(void* to, const void* from, size_t bytes, void* stream);
+  // Whether the library has this kernel, for this instance.
+  bool (*has)(Kernel kernel, Instance instance);
+  const char* (*launch)(Kernel kernel, Instance instance, const Grid* grid,
+                        const Arguments* arguments, void* stream);
+};
+
+inline constexpr int32_t kDriverVersion = 1;
+
+}  // namespace sextant::cuda
+
+// The one symbol of libsextant_cuda.so.
+extern "C" const sextant::cuda::Driver* sextant_cuda_driver();

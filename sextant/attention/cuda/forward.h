@@ -1,0 +1,175 @@
+// The forward pass: a block owns a tile of queries of one head and walks over the tiles of keys
+// that they see, sweep after sweep, with an online softmax (Milakov and Gimelshein 2018,
+// arXiv 1805.02867). The walk depends on the queries' own keys alone, so a query has the same bits
+// whatever else is in the call.
+#pragma once
+
+#include "sextant/attention/cuda/scores.h"
+
+namespace sextant::cuda {
+
+// The softmax of a lane's two rows of queries so far.
+struct RunningSoftmax {
+  float most[2], total[2];
+};
+
+// Turns scores into weights relative to the largest score so far, and rescales what was summed
+// before.
+template <int kParts, int kOutParts>
+SEXTANT_DEVICE void take_weights(float (&s)[kParts][4], RunningSoftmax& softmax,
+                                 float (&out)[kOutParts][4]) {
+  SEXTANT_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    float most = softmax.most[half];
+    SEXTANT_UNROLL
+    for (int n = 0; n < kParts; ++n)
+      most = fmaxf(most, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+    most = most_of_row(most);
+    const float origin = most == -INFINITY ? 0.0F : most;
+    const float rescale = expf(softmax.most[half] - origin);
+    softmax.most[half] = most;
+    float sum = 0;
+    SEXTANT_UNROLL
+    for (int n = 0; n < kParts; ++n)
+      SEXTANT_UNROLL
+      for (int e = 2 * half; e < 2 * half + 2; ++e) {
+        s[n][e] = expf(s[n][e] - origin);
+        sum += s[n][e];
+      }
+    softmax.total[half] = softmax.total[half] * rescale + sum_of_row(sum);
+    SEXTANT_UNROLL
+    for (int n = 0; n < kOutParts; ++n) {
+      out[n][2 * half] *= rescale;
+      out[n][2 * half + 1] *= rescale;
+    }
+  }
+}
+
+// Writes elements of a warp's rows to a tile [kTile][kWeightsRow].
+template <class T, int kTile, int kParts>
+SEXTANT_DEVICE void store_weights(const float (&s)[kParts][4], T* to) {
+  SEXTANT_UNROLL
+  for (int n = 0; n < kParts; ++n)
+    SEXTANT_UNROLL
+    for (int e = 0; e < 4; ++e)
+      to[tile_row(e) * Sizes<kTile>::kWeightsRow + 8 * n + lane_column(e)] = narrow<T>(s[n][e]);
+}
+
+// Writes them to this warp's part of a tile [kTile][kSkewedRow] by diagonal, beside zeros.
+template <class T, int kTile, int kParts>
+SEXTANT_DEVICE void store_skewed(const float (&s)[kParts][4], T* to) {
+  using Size = Sizes<kTile>;
+  T* const own = to + 16 * warp() * Size::kSkewedRow;
+  for (int n = thread() % 32; n < 16 * Size::kWindow; n += 32)
+    own[n / Size::kWindow * Size::kSkewedRow + n % Size::kWindow] = narrow<T>(0);
+  sync_warp();
+  SEXTANT_UNROLL
+  for (int n = 0; n < kParts; ++n)
+    SEXTANT_UNROLL
+    for (int e = 0; e < 4; ++e)
+      own[lane_row(e) * Size::kSkewedRow + 8 * n + lane_column(e) - lane_row(e) + 15] =
+          narrow<T>(s[n][e]);
+  sync_warp();
+}
+
+// Adds the products of weights by diagonal with the rows of a table: for each query of the warp,
+// the sum over keys of weight * table[d]. All threads call it.
+template <class T, int kTile, int kParts, int kOutParts>
+SEXTANT_DEVICE void add_table_rows(const Arguments& a, const TableRows& table, const Place& at,
+                                   int columns16, const float (&s)[kParts][4],
+                                   float (&out)[kOutParts][4]) {
+  using Size = Sizes<kTile>;
+  sync_block();
+  const bool found = sync_block_any(load_table<T, kTile>(a, table, at, columns16));
+  T* const skewed = shared_at<T>(a.shared.skewed);
+  store_skewed<T, kTile>(s, skewed);
+  multiply<false, true>(
+      out, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,
+      shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * a.shared.table_row,
+      a.shared.table_row, Size::kWindow, columns16 / 8, found);
+  sync_warp();
+}
+
+template <int kParts>
+SEXTANT_DEVICE void drop(const Arguments& a, const Place& at, float (&s)[kParts][4]) {
+  if (a.dropout.on == 0) return;
+  for (int n = 0; n < kParts; ++n)
+    SEXTANT_UNROLL
+    for (int e = 0; e < 4; ++e)
+      s[n][e] *= kept_factor(a.dropout, at.b, at.h, at.first_query + tile_row(e),
+                             at.first_key + 8 * n + lane_column(e));
+}
+
+SEXTANT_DEVICE Place place_of_queries(const Arguments& a, int64_t item, int32_t h) {
+  const QueryTile tile = a.query_tiles[item];
+  Place at;
+  at.b = tile.batch, at.h = h, at.key_head = h / a.group;
+  at.frame = a.frames + tile.frame;
+  at.first_query = tile.first_query;
+  return at;
+}
+
+template <class T, int kWidth, int kTile>
+SEXTANT_KERNEL void forward(const Arguments a) {
+  constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
+  const int64_t item = block().x;
+  Place at = place_of_queries(a, item, block().y);
+  float out[kOutParts][4];
+  clear(out);
+  RunningSoftmax softmax;
+  for (int half = 0; half < 2; ++half) {
+    const int64_t i = at.first_query + tile_row(2 * half);
+    const bool sink = a.sink && i < at.last_query();
+    const double origin =
+        sink && a.origins
+            ? a.origins[(static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries + i]
+            : 0;
+    softmax.most[half] = sink ? static_cast<float>(a.sink[at.h] - origin) : -INFINITY;
+    softmax.total[half] = softmax.most[half] == -INFINITY ? 0.0F : 1.0F;
+  }
+  for (at.sweep = 0; at.sweep < a.sweeps; ++at.sweep) {
+    const KeySpan span = a.spans[item * a.sweeps + at.sweep];
+    if (span.first >= span.last) continue;
+    const GrowthOrigin origin = middle_of_queries(at, kTile);
+    sync_block();
+    load_queries<T, kTile>(a, at, origin);
+    const LaneRows rows = lane_rows(a, at);
+    for (at.first_key = span.first; at.first_key < span.last; at.first_key += kTile) {
+      sync_block();
+      load_by_diagonal<kTile>(a, at);
+      const bool found = sync_block_any(load_keys<T, kTile>(a, at, origin).values);
+      float s[kParts][4], real[kParts][4], imaginary[kParts][4];
+      score_tile<T, kTile, Slope::kNone>(a, at, rows, s, real, imaginary);
+      take_weights(s, softmax, out);
+      drop(a, at, s);
+      T* const weights = shared_at<T>(a.shared.weights);
+      store_weights<T, kTile>(s, weights);
+      sync_warp();
+      multiply<false, true>(out, weights + 16 * warp() * Sizes<kTile>::kWeightsRow,
+                            Sizes<kTile>::kWeightsRow, shared_at<T>(a.shared.v),
+                            a.shared.value_row, kTile, a.width16 / 8, found);
+      if (a.on_value.rows)
+        add_table_rows<T, kTile>(a, a.on_value, at, a.width16, s, out);
+    }
+  }
+  SEXTANT_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const int64_t i = at.first_query + tile_row(2 * half);
+    if (i >= at.last_query()) continue;
+    const float total = softmax.total[half];
+    const float factor = total == 0 ? 0.0F : 1 / total;
+    if (thread() % 4 == 0)
+      a.lse[place_of(a.lse_rows, at.b, at.h, i, 0)] =
+          total == 0 ? -INFINITY : softmax.most[half] + logf(total);
+    const int64_t row = place_of(a.out, at.b, at.h, i, 0);
+    SEXTANT_UNROLL
+    for (int n = 0; n < kOutParts; ++n)
+      SEXTANT_UNROLL
+      for (int e = 2 * half; e < 2 * half + 2; ++e) {
+        const int c = 8 * n + lane_column(e);
+        if (c < a.width) set_element(a.out, row + c * a.out.column_stride, out[n][e] * factor);
+      }
+  }
+}
+
+}  // namespace sextant::cuda

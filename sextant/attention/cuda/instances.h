@@ -1,0 +1,45 @@
+// The instances of the kernels over tiles, for the sources that compile one type each.
+#pragma once
+
+#include "sextant/attention/cuda/kernels.h"
+#include "sextant/attention/cuda/table_gradients.h"
+#include "sextant/attention/cuda/query_gradients.h"
+
+namespace sextant::cuda {
+
+template <class T, int kWidth, int kTile>
+Function tile_kernel(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::kForward:
+      return forward<T, kWidth, kTile>;
+    case Kernel::kQueryGradients:
+      return query_gradients<T, kWidth, kTile>;
+    case Kernel::kKeyGradients:
+      return key_gradients<T, kWidth, kTile>;
+    case Kernel::kValueGradients:
+      return value_gradients<T, kWidth, kTile>;
+    case Kernel::kTableGradients:
+      return table_gradients<T, kWidth, kTile>;
+    case Kernel::kScalarGradients:
+      return scalar_gradients<T, kWidth, kTile>;
+    default:
+      return nullptr;
+  }
+}
+
+template <int kWidthOf, int kTileOf>
+struct Size {
+  static constexpr int kWidth = kWidthOf, kTile = kTileOf;
+};
+
+template <class T, class... ASize>
+Function find_among(Kernel kernel, Instance instance) {
+  Function found = nullptr;
+  ((instance.width == ASize::kWidth && instance.tile == ASize::kTile
+        ? void(found = tile_kernel<T, ASize::kWidth, ASize::kTile>(kernel))
+        : void()),
+   ...);
+  return found;
+}
+
+}  // namespace sextant::cuda

@@ -1,0 +1,27 @@
+#include "sextant/attention/cuda/kernels.h"
+#include "sextant/attention/cuda/sums.h"
+
+namespace sextant::cuda {
+
+Function find_of_rows(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::kFill:
+      return fill;
+    case Kernel::kAngles:
+      return angles;
+    case Kernel::kRotate:
+      return rotate;
+    case Kernel::kOrigins:
+      return origins;
+    case Kernel::kMeans:
+      return means;
+    case Kernel::kSinkGradient:
+      return sink_gradient;
+    case Kernel::kFoldTable:
+      return fold_table;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace sextant::cuda

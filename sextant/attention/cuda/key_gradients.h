@@ -1,0 +1,180 @@
+// Gradients that owners of keys compute: those of k, v and key_bias. A block owns a tile of keys of
+// one head of keys and walks over the queries that may see it, in all heads of the group.
+//
+//   rotated k of a sweep   sum over its queries of e_ij R q_i + e'_ij R q'_i   kProducts
+//   k                      sum over all queries of e_ij B[d]                   kTable
+//   key_bias               sum of ds_ij, for each query head                   kBias
+//   v                      sum of p_ij m_ij d_out_i                            value_gradients
+#pragma once
+
+#include "sextant/attention/cuda/gradients.h"
+
+namespace sextant::cuda {
+
+// Calls f(found in queries, found in keys, lane's rows) for each tile of queries in each part, with
+// tiles loaded. done(sweep) is called behind the last part of each sweep.
+template <class T, int kTile, class F, class Done>
+SEXTANT_DEVICE void each_query_tile(const Arguments& a, const KeyTile& tile, Place& at, F&& f,
+                                    Done&& done) {
+  for (int n = 0; n < tile.parts; ++n) {
+    const KeyTilePart part = a.parts[tile.first_part + n];
+    at.frame = a.frames + part.frame;
+    at.sweep = part.sweep;
+    at.first_query = part.first_query;
+    const int64_t middle = at.first_key + kTile / 2;
+    const GrowthOrigin origin = {true, middle < a.keys ? middle : a.keys - 1};
+    sync_block();
+    const bool keys_found = load_keys<T, kTile>(a, at, origin).keys;
+    for (int h = 0; h < a.group; ++h) {
+      at.h = at.key_head * a.group + h;
+      for (at.first_query = part.first_query; at.first_query < part.last_query;
+           at.first_query += kTile) {
+        sync_block();
+        load_by_diagonal<kTile>(a, at);
+        bool found = load_queries<T, kTile>(a, at, origin);
+        if (a.shared.d_out >= 0) found |= load_d_out<T, kTile>(a, at);
+        found = sync_block_any(found || keys_found);
+        f(found, lane_rows(a, at));
+      }
+    }
+    if (n + 1 == tile.parts || a.parts[tile.first_part + n + 1].sweep != part.sweep)
+      done(origin);
+  }
+}
+
+SEXTANT_DEVICE Place place_of_keys(const KeyTile& tile, int32_t key_head) {
+  Place at;
+  at.b = tile.batch;
+  at.key_head = key_head;
+  at.first_key = tile.first_key;
+  return at;
+}
+
+// Writes elements to a tile [kTile keys][kSkewedRow] by diagonal, beside zeros. All threads call
+// it; the block is synchronised before and behind.
+template <class T, int kTile, int kParts>
+SEXTANT_DEVICE void store_skewed_by_key(const float (&s)[kParts][4], T* to) {
+  using Size = Sizes<kTile>;
+  sync_block();
+  for (int n = thread(); n < kTile * Size::kWindow; n += threads())
+    to[n / Size::kWindow * Size::kSkewedRow + n % Size::kWindow] = narrow<T>(0);
+  sync_block();
+  SEXTANT_UNROLL
+  for (int n = 0; n < kParts; ++n)
+    SEXTANT_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const int j = 8 * n + lane_column(e);
+      to[j * Size::kSkewedRow + j % 16 - tile_row(e) + kTile - 1] = narrow<T>(s[n][e]);
+    }
+  sync_block();
+}
+
+// Adds the transpose of a block's tile of weights, times a tile of rows of queries.
+template <class T, int kTile, int kParts, int kOutParts>
+SEXTANT_DEVICE void add_queries(const Arguments& a, const float (&s)[kParts][4], const T* rows,
+                                int row, int columns16, bool found, float (&sums)[kOutParts][4]) {
+  T* const weights = shared_at<T>(a.shared.weights);
+  sync_block();
+  store_weights<T, kTile>(s, weights);
+  sync_block();
+  multiply<true, true>(sums, weights + 16 * warp(), Sizes<kTile>::kWeightsRow, rows, row, kTile,
+                       columns16 / 8, found);
+}
+
+// Adds the sums of ds over a tile's queries to d_key_bias, which this block owns.
+template <int kTile, int kParts>
+SEXTANT_DEVICE void add_key_bias(const Arguments& a, const Place& at, const float (&ds)[kParts][4]) {
+  float sums[kParts][2];
+  sum_columns(ds, sums);
+  float* const of_warps = shared_at<float>(a.shared.skew);  // [warps][kTile]
+  sync_block();
+  if (thread() % 32 < 4) {
+    SEXTANT_UNROLL
+    for (int n = 0; n < kParts; ++n)
+      SEXTANT_UNROLL
+      for (int e = 0; e < 2; ++e)
+        of_warps[warp() * kTile + 8 * n + lane_column(e)] = sums[n][e];
+  }
+  sync_block();
+  const int64_t last = at.frame->key_row + at.frame->keys;
+  const int64_t j = at.first_key + thread();
+  if (thread() < kTile && j >= at.frame->key_row && j < last) {
+    float sum = 0;
+    for (int w = 0; w < kTile / 16; ++w) sum += of_warps[w * kTile + thread()];
+    // These sums are floats of their own until they are stored.
+    static_cast<float*>(a.d_key_bias.data)[place_of(a.d_key_bias, at.b, at.h, j, 0)] += sum;
+  }
+}
+
+template <class T, int kWidth, int kTile>
+SEXTANT_KERNEL void key_gradients(const Arguments a) {
+  constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
+  using Size = Sizes<kTile>;
+  const KeyTile tile = a.key_tiles[block().x];
+  Place at = place_of_keys(tile, block().y);
+  float sums[kOutParts][4];
+  clear(sums);
+  const int64_t head = (static_cast<int64_t>(at.b) * a.key_heads + at.key_head) * a.keys;
+  const auto row_of = [&](int r) {
+    const int64_t j = at.first_key + r;
+    return j < a.keys ? j : -1;
+  };
+  each_query_tile<T, kTile>(
+      a, tile, at,
+      [&](bool found, const LaneRows& rows) {
+        float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
+        gradients_of_tile<T, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds, real, imaginary);
+        if ((a.what & kBias) != 0) add_key_bias<kTile>(a, at, ds);
+        scale_by(ds, real);
+        if ((a.what & kProducts) != 0) {
+          add_queries<T, kTile>(a, real, shared_at<T>(a.shared.q), a.shared.row, a.depth16, found,
+                                sums);
+          if (a.shared.q_imag >= 0) {
+            scale_by(ds, imaginary);
+            add_queries<T, kTile>(a, imaginary, shared_at<T>(a.shared.q_imag), a.shared.row,
+                                  a.depth16, found, sums);
+          }
+        }
+        if ((a.what & kTable) != 0) {
+          const int columns16 = round_up_16(a.on_key.rows.columns);
+          T* const skewed = shared_at<T>(a.shared.skewed);
+          const bool bad = sync_block_any(load_table<T, kTile>(a, a.on_key, at, columns16));
+          store_skewed_by_key<T, kTile>(real, skewed);
+          multiply<false, true>(sums, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,
+                                shared_at<T>(a.shared.table) + 16 * warp() * a.shared.table_row,
+                                a.shared.table_row, Size::kWindow, columns16 / 8, bad);
+        }
+      },
+      [&](GrowthOrigin origin) {
+        if (a.sums_of_sweep == 0) return;
+        grow_sums(sums, a, at, true, at.first_key, a.keys, origin);
+        write_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, 1, row_of);
+        clear(sums);
+      });
+  if (a.sums_of_sweep == 0 && a.sums) write_sums(sums, a.sums, head, a.depth16, 1, row_of);
+}
+
+template <class T, int kWidth, int kTile>
+SEXTANT_KERNEL void value_gradients(const Arguments a) {
+  constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
+  const KeyTile tile = a.key_tiles[block().x];
+  Place at = place_of_keys(tile, block().y);
+  float sums[kOutParts][4];
+  clear(sums);
+  each_query_tile<T, kTile>(
+      a, tile, at,
+      [&](bool found, const LaneRows& rows) {
+        float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
+        gradients_of_tile<T, kTile, Slope::kNone>(a, at, rows, false, s, ds, real, imaginary);
+        add_queries<T, kTile>(a, s, shared_at<T>(a.shared.d_out), a.shared.value_row, a.width16,
+                              found, sums);
+      },
+      [](GrowthOrigin) {});
+  const int64_t head = (static_cast<int64_t>(at.b) * a.key_heads + at.key_head) * a.keys;
+  write_sums(sums, a.sums, head, a.width16, 1, [&](int r) {
+    const int64_t j = at.first_key + r;
+    return j < a.keys ? j : -1;
+  });
+}
+
+}  // namespace sextant::cuda

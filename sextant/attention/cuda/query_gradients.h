@@ -1,0 +1,82 @@
+// Gradients that owners of queries compute: those of q, q_imag and query_bias. A block owns a tile
+// of queries of one head and walks over the tiles of keys as the forward pass does.
+//
+//   rotated q of a sweep   sum over its keys of e_ij R k_j             kProducts
+//   rotated q_imag         sum of e'_ij R k_j                          kImaginary
+//   q                      sum over all keys of e_ij A[d]              kTable
+//
+// e and e' are the gradients of the two parts of p. The sums of a sweep are rotated back later.
+#pragma once
+
+#include "sextant/attention/cuda/gradients.h"
+
+namespace sextant::cuda {
+
+template <class T, int kWidth, int kTile>
+SEXTANT_KERNEL void query_gradients(const Arguments a) {
+  constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
+  constexpr int kWeightsRow = Sizes<kTile>::kWeightsRow;
+  const int64_t item = block().x;
+  Place at = place_of_queries(a, item, block().y);
+  float sums[kOutParts][4];
+  clear(sums);
+  const GrowthOrigin origin = middle_of_queries(at, kTile);
+  const int64_t head = (static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries;
+  const auto row_of = [&](int r) {
+    const int64_t i = at.first_query + r;
+    return i < at.last_query() ? i : -1;
+  };
+  load_d_out<T, kTile>(a, at);
+  for (at.sweep = 0; at.sweep < a.sweeps; ++at.sweep) {
+    const KeySpan span = a.spans[item * a.sweeps + at.sweep];
+    if (span.first < span.last) {
+      sync_block();
+      load_queries<T, kTile>(a, at, origin);
+      const LaneRows rows = lane_rows(a, at);
+      for (at.first_key = span.first; at.first_key < span.last; at.first_key += kTile) {
+        sync_block();
+        load_by_diagonal<kTile>(a, at);
+        const bool found = sync_block_any(load_keys<T, kTile>(a, at, origin).keys);
+        float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
+        gradients_of_tile<T, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds, real, imaginary);
+        if ((a.what & kBias) != 0) {
+          SEXTANT_UNROLL
+          for (int n = 0; n < kParts; ++n)
+            SEXTANT_UNROLL
+            for (int e = 0; e < 4; ++e) {
+              const int r = tile_row(e), c = 8 * n + lane_column(e);
+              if (s[n][e] == 0 && ds[n][e] == 0) continue;  // hidden: another row's place
+              set_element(a.d_query_bias,
+                          place_of(a.d_query_bias, at.b, at.h, at.first_query + r,
+                                   at.corner() + c - r),
+                          ds[n][e]);
+            }
+        }
+        if ((a.what & (kProducts | kImaginary)) != 0) {
+          float(&slope)[kParts][4] = (a.what & kImaginary) != 0 ? imaginary : real;
+          scale_by(ds, slope);
+          T* const weights = shared_at<T>(a.shared.weights);
+          store_weights<T, kTile>(slope, weights);
+          sync_warp();
+          multiply<false, true>(sums, weights + 16 * warp() * kWeightsRow, kWeightsRow,
+                                shared_at<T>(a.shared.k), a.shared.row, kTile, a.depth16 / 8,
+                                found);
+          sync_warp();
+        } else {
+          scale_by(ds, real);
+        }
+        if ((a.what & kTable) != 0)
+          add_table_rows<T, kTile>(a, a.on_query, at, round_up_16(a.on_query.rows.columns), real,
+                                   sums);
+      }
+    }
+    if (a.sums_of_sweep == 0) continue;
+    grow_sums(sums, a, at, false, at.first_query, at.last_query(), origin);
+    write_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, a.accumulate, row_of);
+    clear(sums);
+  }
+  if (a.sums_of_sweep == 0 && a.sums)
+    write_sums(sums, a.sums, head, a.depth16, a.accumulate, row_of);
+}
+
+}  // namespace sextant::cuda

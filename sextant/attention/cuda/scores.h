@@ -1,0 +1,303 @@
+// The scores of a tile of queries and keys, and their derivatives by the products, for all kernels
+// that walk over tiles.
+//
+// Tables by distance meet a tile in kTile + kTile - 1 diagonals. Row r of a tile of a table is that
+// of diagonal `corner` - (kTile - 1) + r, where `corner` is the diagonal of the tile's first query
+// and key. Element (i, j) of a tile has r = j - i + kTile - 1, so the product of 16 queries with
+// a window of the table holds their scores in skewed rows.
+#pragma once
+
+#include "sextant/attention/cuda/dropout.h"
+#include "sextant/attention/cuda/tile.h"
+
+namespace sextant::cuda {
+
+// A tile of queries and keys of one head.
+struct Place {
+  int32_t b = 0, h = 0, key_head = 0, sweep = 0;
+  const FrameRows* frame = nullptr;
+  int64_t first_query = 0, first_key = 0;  // rows of q and k
+
+  SEXTANT_DEVICE int64_t last_query() const { return frame->query_row + frame->queries; }
+  SEXTANT_DEVICE int64_t corner() const {
+    return frame->diagonal + (first_key - frame->key_row) - (first_query - frame->query_row);
+  }
+};
+
+// The two rows of queries of a lane.
+struct LaneRows {
+  Visible visible[2];
+  float lse[2], mean[2];
+  double origin[2];
+};
+
+template <int kTile>
+struct Sizes {
+  static constexpr int kWarps = kTile / 16, kParts = kTile / 8, kDiagonals = 2 * kTile;
+  static constexpr int kWindow = kTile + 16;  // the diagonals of 16 queries or keys
+  static constexpr int kSkewRow = kWindow + 4;
+  static constexpr int kWeightsRow = kTile + 8, kSkewedRow = kWindow + 8;
+};
+
+SEXTANT_DEVICE int warp() { return thread() / 32; }
+
+// The row of q, counted from the tile's first, of element e of a lane.
+SEXTANT_DEVICE int tile_row(int e) { return 16 * warp() + lane_row(e); }
+
+SEXTANT_DEVICE LaneRows lane_rows(const Arguments& a, const Place& at) {
+  LaneRows rows;
+  for (int n = 0; n < 2; ++n) {
+    const int64_t i = at.first_query + tile_row(2 * n);
+    const int64_t index = (static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries + i;
+    const bool inside = i < at.last_query();
+    rows.visible[n] =
+        inside ? a.visible[(static_cast<int64_t>(at.sweep) * a.batch + at.b) * a.queries + i]
+               : Visible{};
+    rows.origin[n] = inside && a.origins ? a.origins[index] : 0;
+    rows.lse[n] = inside && a.means ? a.lse[place_of(a.lse_rows, at.b, at.h, i, 0)] : 0;
+    rows.mean[n] = inside && a.means ? a.means[index] : 0;
+  }
+  return rows;
+}
+
+// Multiplies the rows of a tile by their growth, counted from the position of a row of the other
+// side or of their own: queries by e^(growth (t - from)), keys by e^(growth (from - t)).
+template <class T>
+SEXTANT_DEVICE void grow(T* tile, int row, int rows, const Arguments& a, const SweepRows& sweep,
+                         int b, bool keys, int64_t first, int64_t last, const Times& from,
+                         int64_t from_row) {
+  const Times& own = keys ? sweep.key_times : sweep.query_times;
+  for (int n = thread(); n < rows * a.depth; n += threads()) {
+    const int r = n / a.depth, c = n % a.depth;
+    const Channel& channel = sweep.growth[c];
+    if (channel.growth == 0 || first + r < 0 || first + r >= last) continue;
+    const auto time = [&](const Times& times, int64_t at) {
+      return times.at[b * times.batch_stride + channel.axis * times.rows + at];
+    };
+    const int64_t apart = time(own, first + r) - time(from, from_row);
+    const double exponent = channel.growth * static_cast<double>(keys ? -apart : apart);
+    tile[r * row + c] = narrow<T>(to_float(tile[r * row + c]) * static_cast<float>(exp(exponent)));
+  }
+}
+
+// The row from whose position growth is counted: the middle one of a tile.
+struct GrowthOrigin {
+  bool of_keys = false;
+  int64_t row = 0;
+};
+SEXTANT_DEVICE GrowthOrigin middle_of_queries(const Place& at, int tile) {
+  const int64_t middle = at.first_query + tile / 2, last = at.last_query() - 1;
+  return {false, middle < last ? middle : last};
+}
+
+// Loads the tile of queries of a sweep. Returns whether this thread met an infinity or NaN.
+template <class T, int kTile>
+SEXTANT_DEVICE bool load_queries(const Arguments& a, const Place& at, GrowthOrigin origin) {
+  const SweepRows& sweep = a.sweep[at.sweep];
+  const SharedTiles& to = a.shared;
+  const auto row_of = [&](int r) {
+    const int64_t i = at.first_query + r;
+    return i < at.last_query() ? i : -1;
+  };
+  const Times& from = origin.of_keys ? sweep.key_times : sweep.query_times;
+  bool found = load_rows(shared_at<T>(to.q), to.row, kTile, a.depth16, sweep.q, at.b, at.h, row_of);
+  if (to.q_imag >= 0)
+    found |= load_rows(shared_at<T>(to.q_imag), to.row, kTile, a.depth16, sweep.q_imag, at.b, at.h,
+                       row_of);
+  if (to.q_raw >= 0 && to.q_raw != to.q)
+    found |= load_rows(shared_at<T>(to.q_raw), to.row, kTile, a.depth16, a.q_raw, at.b, at.h,
+                       row_of);
+  if (sweep.growth) {
+    sync_block();
+    for (const int32_t tile : {to.q, to.q_imag})
+      if (tile >= 0)
+        grow(shared_at<T>(tile), to.row, kTile, a, sweep, at.b, false, at.first_query,
+             at.last_query(), from, origin.row);
+  }
+  return found;
+}
+
+template <class T, int kTile>
+SEXTANT_DEVICE bool load_d_out(const Arguments& a, const Place& at) {
+  return load_rows(shared_at<T>(a.shared.d_out), a.shared.value_row, kTile, a.width16, a.d_out,
+                   at.b, at.h, [&](int r) {
+                     const int64_t i = at.first_query + r;
+                     return i < at.last_query() ? i : -1;
+                   });
+}
+
+// Loads the tiles of keys and values. The results say which thread met an infinity or NaN.
+struct FoundInKeys {
+  bool keys = false, values = false;
+};
+template <class T, int kTile>
+SEXTANT_DEVICE FoundInKeys load_keys(const Arguments& a, const Place& at, GrowthOrigin origin) {
+  const SweepRows& sweep = a.sweep[at.sweep];
+  const SharedTiles& to = a.shared;
+  const int64_t first = at.frame->key_row, last = first + at.frame->keys;
+  const auto row_of = [&](int r) {
+    const int64_t j = at.first_key + r;
+    return j >= first && j < last ? j : -1;
+  };
+  FoundInKeys found;
+  found.keys =
+      load_rows(shared_at<T>(to.k), to.row, kTile, a.depth16, sweep.k, at.b, at.key_head, row_of);
+  if (to.k_raw >= 0 && to.k_raw != to.k)
+    found.keys |= load_rows(shared_at<T>(to.k_raw), to.row, kTile, a.depth16, a.k_raw, at.b,
+                            at.key_head, row_of);
+  if (to.v >= 0)
+    found.values = load_rows(shared_at<T>(to.v), to.value_row, kTile, a.width16, a.v, at.b,
+                             at.key_head, row_of);
+  if (sweep.growth) {
+    sync_block();
+    const Times& from = origin.of_keys ? sweep.key_times : sweep.query_times;
+    grow(shared_at<T>(to.k), to.row, kTile, a, sweep, at.b, true, at.first_key, last, from,
+         origin.row);
+  }
+  return found;
+}
+
+// The row of a table at a diagonal, or -1 outside the table.
+SEXTANT_DEVICE int64_t table_row(const Arguments& a, const TableRows& table, int64_t diagonal) {
+  if (diagonal < 0 || diagonal >= a.diagonals) return -1;
+  return table.row_at ? table.row_at[diagonal] : diagonal;
+}
+
+// Loads the rows of a table that meet a tile.
+template <class T, int kTile>
+SEXTANT_DEVICE bool load_table(const Arguments& a, const TableRows& table, const Place& at,
+                               int columns16) {
+  const int64_t first = at.corner() - (kTile - 1);
+  return load_rows(shared_at<T>(a.shared.table), a.shared.table_row, Sizes<kTile>::kDiagonals,
+                   columns16, table.rows, 0, at.h,
+                   [&](int r) { return table_row(a, table, first + r); });
+}
+
+// Loads w and b by diagonal: [2][kDiagonals] floats.
+template <int kTile>
+SEXTANT_DEVICE void load_by_diagonal(const Arguments& a, const Place& at) {
+  if (a.shared.by_diagonal < 0) return;
+  constexpr int kDiagonals = Sizes<kTile>::kDiagonals;
+  float* const to = shared_at<float>(a.shared.by_diagonal);
+  const int64_t first = at.corner() - (kTile - 1);
+  for (int n = thread(); n < 2 * kDiagonals; n += threads()) {
+    const TableRows& table = n < kDiagonals ? a.weight : a.bias;
+    const int64_t row = table.rows ? table_row(a, table, first + n % kDiagonals) : -1;
+    to[n] = row < 0 ? 0.0F : element(table.rows, place_of(table.rows, 0, at.h, row, 0));
+  }
+}
+
+SEXTANT_DEVICE int round_up_16(int x) { return (x + 15) / 16 * 16; }
+
+// Adds q . A to products. The block's q_raw is loaded, and by all threads.
+template <class T, int kTile, int kParts>
+SEXTANT_DEVICE void add_on_rows(const Arguments& a, const TableRows& table, const Place& at,
+                                const T* rows, int row, int columns16, float (&s)[kParts][4]) {
+  using Size = Sizes<kTile>;
+  sync_block();
+  load_table<T, kTile>(a, table, at, columns16);
+  sync_block();
+  float* const skew = shared_at<float>(a.shared.skew) + 16 * warp() * Size::kSkewRow;
+  multiply_to(skew, Size::kSkewRow, rows + 16 * warp() * row, row,
+              shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * a.shared.table_row,
+              a.shared.table_row, columns16, Size::kWindow / 8);
+  sync_warp();
+  SEXTANT_UNROLL
+  for (int n = 0; n < kParts; ++n)
+    SEXTANT_UNROLL
+    for (int e = 0; e < 4; ++e)
+      s[n][e] += skew[lane_row(e) * Size::kSkewRow + 8 * n + lane_column(e) - lane_row(e) + 15];
+}
+
+// Adds k . B to products.
+template <class T, int kTile, int kParts>
+SEXTANT_DEVICE void add_on_keys(const Arguments& a, const Place& at, float (&s)[kParts][4]) {
+  using Size = Sizes<kTile>;
+  const int columns16 = round_up_16(a.on_key.rows.columns);
+  sync_block();
+  load_table<T, kTile>(a, a.on_key, at, columns16);
+  sync_block();
+  float* const skew = shared_at<float>(a.shared.skew);
+  multiply_to(skew + 16 * warp() * Size::kSkewRow, Size::kSkewRow,
+              shared_at<T>(a.shared.k_raw) + 16 * warp() * a.shared.row, a.shared.row,
+              shared_at<T>(a.shared.table) + 16 * warp() * a.shared.table_row, a.shared.table_row,
+              columns16, Size::kWindow / 8);
+  sync_block();
+  SEXTANT_UNROLL
+  for (int n = 0; n < kParts; ++n)
+    SEXTANT_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const int j = 8 * n + lane_column(e);
+      s[n][e] += skew[j * Size::kSkewRow + j % 16 - tile_row(e) + kTile - 1];
+    }
+  sync_block();  // the buffer is written again
+}
+
+enum class Slope { kNone, kOfProducts, kOfWeight };
+
+// The scores of a warp's 16 queries with the tile's keys, -infinity where a key is hidden. With
+// kOfProducts, real and imaginary become the derivatives by the two parts of p; with kOfWeight,
+// real becomes that by w. Tiles and by_diagonal are loaded, and the block has been synchronised.
+template <class T, int kTile, Slope kSlope, int kParts>
+SEXTANT_DEVICE void score_tile(const Arguments& a, const Place& at, const LaneRows& rows,
+                               float (&s)[kParts][4], float (&real)[kParts][4],
+                               float (&imaginary)[kParts][4]) {
+  using Size = Sizes<kTile>;
+  const SharedTiles& from = a.shared;
+  const T* const k = shared_at<T>(from.k);
+  const int own = 16 * warp() * from.row;
+  clear(s);
+  multiply<false, false>(s, shared_at<T>(from.q) + own, from.row, k, from.row, a.depth16, kParts);
+  if (a.on_query.rows)
+    add_on_rows<T, kTile>(a, a.on_query, at, shared_at<T>(from.q_raw), from.row,
+                          round_up_16(a.on_query.rows.columns), s);
+  if (a.on_key.rows) add_on_keys<T, kTile>(a, at, s);
+  if (from.q_imag >= 0) {
+    clear(imaginary);
+    multiply<false, false>(imaginary, shared_at<T>(from.q_imag) + own, from.row, k, from.row,
+                           a.depth16, kParts);
+  }
+  const float* const by_diagonal = shared_at<float>(from.by_diagonal);
+  SEXTANT_UNROLL
+  for (int n = 0; n < kParts; ++n)
+    SEXTANT_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const int il = tile_row(e), jl = 8 * n + lane_column(e), half = e / 2;
+      const int64_t i = at.first_query + il, j = at.first_key + jl;
+      const int r = jl - il + kTile - 1;
+      const float p = s[n][e];
+      const float size = from.q_imag >= 0 ? hypotf(p, imaginary[n][e]) : p;
+      const float weight = a.weight.rows ? by_diagonal[r] : 1.0F;
+      float capped = a.scale * weight * size, slope = 1;
+      if (a.softcap > 0) {
+        const float t = tanhf(capped / a.softcap);
+        capped = a.softcap * t;
+        slope = (1 - t) * (1 + t);
+      }
+      bool visible = j >= rows.visible[half].first && j < rows.visible[half].last;
+      if (visible && a.mask)
+        visible = static_cast<const uint8_t*>(a.mask.data)[place_of(a.mask, at.b, at.h, i, j)] != 0;
+      float score = capped + (a.bias.rows ? by_diagonal[Size::kDiagonals + r] : 0.0F);
+      if (visible && a.query_bias)
+        score += element(a.query_bias,
+                         place_of(a.query_bias, at.b, at.h, i, at.corner() + jl - il));
+      if (visible && a.key_bias)
+        score += static_cast<float>(
+            static_cast<const double*>(a.key_bias.data)[place_of(a.key_bias, at.b, at.h, j, 0)] -
+            rows.origin[half]);
+      s[n][e] = visible ? score : -INFINITY;
+      if constexpr (kSlope == Slope::kOfWeight) real[n][e] = slope * a.scale * size;
+      if constexpr (kSlope == Slope::kOfProducts) {
+        const float factor = slope * a.scale * weight;
+        if (from.q_imag >= 0) {
+          const float ratio = size == 0 ? 0.0F : factor / size;
+          real[n][e] = ratio * p;
+          imaginary[n][e] = ratio * imaginary[n][e];
+        } else {
+          real[n][e] = factor;
+        }
+      }
+    }
+}
+
+}  // namespace sextant::cuda
