@@ -107,7 +107,6 @@ struct PageTable {
   const int64_t* at = nullptr;
   int64_t batch_stride = 0, page_rows = 0;
   Rows int8, scale;
-  int32_t scale_rows = 0, scale_columns = 0;
 };
 
 // Byte offsets of a block's tiles in shared memory; -1: there is no such tile.
@@ -170,8 +169,9 @@ struct Arguments {
   float* angles = nullptr;  // [batch or 1][rows][pairs][cos, sin]
   int64_t angles_of_batch = 0;
   int64_t first_row = 0, rows = 0;
-  int32_t backward = 0;
+  int32_t backward = 0;  // whether rows are rotated back
   float value = 0;
+  int32_t tile = 0, columns16 = 0, shared_heads = 0;  // of fold_table
   // The diagonals of each row of a table, in order: diagonal_at[row_begin[r]] ...
   const int32_t* row_begin = nullptr;
   const int32_t* diagonal_at = nullptr;

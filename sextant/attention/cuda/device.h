@@ -15,6 +15,7 @@
 #define SEXTANT_KERNEL __global__
 #define SEXTANT_DEVICE __device__ __forceinline__
 #define SEXTANT_UNROLL _Pragma("unroll")
+#define SEXTANT_ROLL _Pragma("unroll 1")
 
 namespace sextant::cuda {
 

@@ -21,9 +21,8 @@ SEXTANT_DEVICE void philox(uint32_t (&x)[4], uint32_t key_low, uint32_t key_high
   }
 }
 
-// The factor of the weight of rows i and j: 0, or that of a kept weight.
-SEXTANT_DEVICE float kept_factor(const DropoutWords& d, int32_t b, int32_t h, int64_t i,
-                                 int64_t j) {
+// Whether the weight of rows i and j is kept.
+SEXTANT_DEVICE bool keeps(const DropoutWords& d, int32_t b, int32_t h, int64_t i, int64_t j) {
   const int64_t row = d.first_key + j;
   const int key = static_cast<int>(row % 32);
   uint32_t words[4] = {static_cast<uint32_t>(8 * (row / 32) + key / 2 % 8),
@@ -32,7 +31,7 @@ SEXTANT_DEVICE float kept_factor(const DropoutWords& d, int32_t b, int32_t h, in
   philox(words, d.key_low, d.key_high);
   const int n = key / 16 * 2 + key % 2;
   const uint32_t word = n == 0 ? words[0] : n == 1 ? words[1] : n == 2 ? words[2] : words[3];
-  return static_cast<int32_t>(word) >= d.least_kept ? d.kept_factor : 0.0F;
+  return static_cast<int32_t>(word) >= d.least_kept;
 }
 
 }  // namespace sextant::cuda

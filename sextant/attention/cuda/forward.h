@@ -93,11 +93,11 @@ SEXTANT_DEVICE void add_table_rows(const Arguments& a, const TableRows& table, c
 template <int kParts>
 SEXTANT_DEVICE void drop(const Arguments& a, const Place& at, float (&s)[kParts][4]) {
   if (a.dropout.on == 0) return;
+  const uint32_t kept = kept_bits<kParts>(a, at);
+  SEXTANT_UNROLL
   for (int n = 0; n < kParts; ++n)
     SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e)
-      s[n][e] *= kept_factor(a.dropout, at.b, at.h, at.first_query + tile_row(e),
-                             at.first_key + 8 * n + lane_column(e));
+    for (int e = 0; e < 4; ++e) s[n][e] *= has_bit(kept, n, e) ? a.dropout.kept_factor : 0.0F;
 }
 
 SEXTANT_DEVICE Place place_of_queries(const Arguments& a, int64_t item, int32_t h) {
@@ -107,6 +107,21 @@ SEXTANT_DEVICE Place place_of_queries(const Arguments& a, int64_t item, int32_t 
   at.frame = a.frames + tile.frame;
   at.first_query = tile.first_query;
   return at;
+}
+
+// Writes a lane's elements of one row, times a factor.
+template <class Element, int kOutParts>
+SEXTANT_DEVICE void write_row(const Arguments& a, int64_t row, int half, float factor,
+                              const float (&out)[kOutParts][4]) {
+  SEXTANT_UNROLL
+  for (int n = 0; n < kOutParts; ++n)
+    SEXTANT_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const int c = 8 * n + lane_column(e);
+      if (c < a.width)
+        static_cast<Element*>(a.out.data)[row + c * a.out.column_stride] =
+            narrow<Element>(out[n][2 * half + e] * factor);
+    }
 }
 
 template <class T, int kWidth, int kTile>
@@ -162,13 +177,12 @@ SEXTANT_KERNEL void forward(const Arguments a) {
       a.lse[place_of(a.lse_rows, at.b, at.h, i, 0)] =
           total == 0 ? -INFINITY : softmax.most[half] + logf(total);
     const int64_t row = place_of(a.out, at.b, at.h, i, 0);
-    SEXTANT_UNROLL
-    for (int n = 0; n < kOutParts; ++n)
-      SEXTANT_UNROLL
-      for (int e = 2 * half; e < 2 * half + 2; ++e) {
-        const int c = 8 * n + lane_column(e);
-        if (c < a.width) set_element(a.out, row + c * a.out.column_stride, out[n][e] * factor);
-      }
+    if (a.out.type == Stored::kBfloat16)
+      write_row<Bf16>(a, row, half, factor, out);
+    else if (a.out.type == Stored::kFloat16)
+      write_row<Fp16>(a, row, half, factor, out);
+    else
+      write_row<float>(a, row, half, factor, out);
   }
 }
 

@@ -25,6 +25,7 @@ SEXTANT_DEVICE void gradients_of_tile(const Arguments& a, const Place& at, const
     if (a.on_value.rows)
       add_on_rows<T, kTile>(a, a.on_value, at, d_out, a.shared.value_row, a.width16, ds);
   }
+  const uint32_t kept_ones = kept_bits<kParts>(a, at);
   SEXTANT_UNROLL
   for (int n = 0; n < kParts; ++n)
     SEXTANT_UNROLL
@@ -32,11 +33,7 @@ SEXTANT_DEVICE void gradients_of_tile(const Arguments& a, const Place& at, const
       const int half = e / 2;
       const bool none = s[n][e] == -INFINITY || rows.lse[half] == -INFINITY;
       const float p = none ? 0.0F : expf(s[n][e] - rows.lse[half]);
-      const float kept =
-          a.dropout.on == 0 || none
-              ? 1.0F
-              : kept_factor(a.dropout, at.b, at.h, at.first_query + tile_row(e),
-                            at.first_key + 8 * n + lane_column(e));
+      const float kept = has_bit(kept_ones, n, e) ? a.dropout.kept_factor : 0.0F;
       s[n][e] = p * kept;
       ds[n][e] = none ? 0.0F : p * (kept * ds[n][e] - rows.mean[half]);
     }

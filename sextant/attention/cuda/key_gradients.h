@@ -138,6 +138,7 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
         if ((a.what & kTable) != 0) {
           const int columns16 = round_up_16(a.on_key.rows.columns);
           T* const skewed = shared_at<T>(a.shared.skewed);
+          sync_block();
           const bool bad = sync_block_any(load_table<T, kTile>(a, a.on_key, at, columns16));
           store_skewed_by_key<T, kTile>(real, skewed);
           multiply<false, true>(sums, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,

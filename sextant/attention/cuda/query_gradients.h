@@ -12,6 +12,22 @@
 
 namespace sextant::cuda {
 
+// Hidden elements are 0, as is what is there already, and may have no diagonal.
+template <class Element, int kParts>
+SEXTANT_DEVICE void write_query_bias(const Arguments& a, const Place& at,
+                                     const float (&ds)[kParts][4]) {
+  SEXTANT_UNROLL
+  for (int n = 0; n < kParts; ++n)
+    SEXTANT_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const int r = tile_row(e), c = 8 * n + lane_column(e);
+      if (ds[n][e] != 0)
+        static_cast<Element*>(a.d_query_bias.data)[place_of(
+            a.d_query_bias, at.b, at.h, at.first_query + r, at.corner() + c - r)] =
+            narrow<Element>(ds[n][e]);
+    }
+}
+
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void query_gradients(const Arguments a) {
   constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
@@ -40,17 +56,12 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
         float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
         gradients_of_tile<T, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds, real, imaginary);
         if ((a.what & kBias) != 0) {
-          SEXTANT_UNROLL
-          for (int n = 0; n < kParts; ++n)
-            SEXTANT_UNROLL
-            for (int e = 0; e < 4; ++e) {
-              const int r = tile_row(e), c = 8 * n + lane_column(e);
-              if (s[n][e] == 0 && ds[n][e] == 0) continue;  // hidden: another row's place
-              set_element(a.d_query_bias,
-                          place_of(a.d_query_bias, at.b, at.h, at.first_query + r,
-                                   at.corner() + c - r),
-                          ds[n][e]);
-            }
+          if (a.d_query_bias.type == Stored::kBfloat16)
+            write_query_bias<Bf16>(a, at, ds);
+          else if (a.d_query_bias.type == Stored::kFloat16)
+            write_query_bias<Fp16>(a, at, ds);
+          else
+            write_query_bias<float>(a, at, ds);
         }
         if ((a.what & (kProducts | kImaginary)) != 0) {
           float(&slope)[kParts][4] = (a.what & kImaginary) != 0 ? imaginary : real;

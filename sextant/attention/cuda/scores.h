@@ -233,6 +233,39 @@ SEXTANT_DEVICE void add_on_keys(const Arguments& a, const Place& at, float (&s)[
   sync_block();  // the buffer is written again
 }
 
+// A bit for each element of a lane, (n, e) at 4 n + e, from a function of queries and keys. Loops
+// over elements that are not unrolled keep kernels small where there is much to do for each.
+template <int kParts, class F>
+SEXTANT_DEVICE uint32_t bits_of(const Place& at, const F& f) {
+  static_assert(kParts * 4 <= 32);
+  uint32_t bits = 0;
+  SEXTANT_ROLL
+  for (int n = 0; n < 4 * kParts; ++n) {
+    const int64_t i = at.first_query + tile_row(n % 4);
+    const int64_t j = at.first_key + 8 * (n / 4) + lane_column(n % 4);
+    bits |= static_cast<uint32_t>(f(n % 4 / 2, i, j)) << n;
+  }
+  return bits;
+}
+template <int kParts>
+SEXTANT_DEVICE uint32_t visible_bits(const Arguments& a, const Place& at, const LaneRows& rows) {
+  const Visible low = rows.visible[0], high = rows.visible[1];
+  return bits_of<kParts>(at, [&](int half, int64_t i, int64_t j) {
+    const Visible seen = half == 0 ? low : high;
+    return j >= seen.first && j < seen.last &&
+           (!a.mask ||
+            static_cast<const uint8_t*>(a.mask.data)[place_of(a.mask, at.b, at.h, i, j)] != 0);
+  });
+}
+// Without dropout all are kept.
+template <int kParts>
+SEXTANT_DEVICE uint32_t kept_bits(const Arguments& a, const Place& at) {
+  if (a.dropout.on == 0) return ~0U;
+  return bits_of<kParts>(
+      at, [&](int, int64_t i, int64_t j) { return keeps(a.dropout, at.b, at.h, i, j); });
+}
+SEXTANT_DEVICE bool has_bit(uint32_t bits, int n, int e) { return (bits >> (4 * n + e) & 1U) != 0; }
+
 enum class Slope { kNone, kOfProducts, kOfWeight };
 
 // The scores of a warp's 16 queries with the tile's keys, -infinity where a key is hidden. With
@@ -258,6 +291,7 @@ SEXTANT_DEVICE void score_tile(const Arguments& a, const Place& at, const LaneRo
                            a.depth16, kParts);
   }
   const float* const by_diagonal = shared_at<float>(from.by_diagonal);
+  const uint32_t visible = visible_bits<kParts>(a, at, rows);
   SEXTANT_UNROLL
   for (int n = 0; n < kParts; ++n)
     SEXTANT_UNROLL
@@ -274,18 +308,16 @@ SEXTANT_DEVICE void score_tile(const Arguments& a, const Place& at, const LaneRo
         capped = a.softcap * t;
         slope = (1 - t) * (1 + t);
       }
-      bool visible = j >= rows.visible[half].first && j < rows.visible[half].last;
-      if (visible && a.mask)
-        visible = static_cast<const uint8_t*>(a.mask.data)[place_of(a.mask, at.b, at.h, i, j)] != 0;
+      const bool seen = has_bit(visible, n, e);
       float score = capped + (a.bias.rows ? by_diagonal[Size::kDiagonals + r] : 0.0F);
-      if (visible && a.query_bias)
-        score += element(a.query_bias,
-                         place_of(a.query_bias, at.b, at.h, i, at.corner() + jl - il));
-      if (visible && a.key_bias)
+      if (seen && a.query_bias)
+        score += static_cast<const float*>(
+            a.query_bias.data)[place_of(a.query_bias, at.b, at.h, i, at.corner() + jl - il)];
+      if (seen && a.key_bias)
         score += static_cast<float>(
             static_cast<const double*>(a.key_bias.data)[place_of(a.key_bias, at.b, at.h, j, 0)] -
             rows.origin[half]);
-      s[n][e] = visible ? score : -INFINITY;
+      s[n][e] = seen ? score : -INFINITY;
       if constexpr (kSlope == Slope::kOfWeight) real[n][e] = slope * a.scale * size;
       if constexpr (kSlope == Slope::kOfProducts) {
         const float factor = slope * a.scale * weight;

@@ -62,14 +62,13 @@ SEXTANT_KERNEL inline void sink_gradient(const Arguments a) {
 }
 
 // The gradient of each row of a table: the sum over the heads that share it, its diagonals in
-// order, and the two bands of each diagonal. a.to: [1, 1 or heads, rows, columns]; a.pair_count:
-// the diagonals of a tile (a band has twice as many rows).
+// order, and the two bands of each diagonal. a.to: [1, 1 or heads, rows, columns].
 SEXTANT_KERNEL inline void fold_table(const Arguments a) {
-  const int tile = a.pair_count;
+  const int tile = a.tile;
   const int64_t all = a.rows * a.to.columns;
-  const int64_t columns16 = a.depth16;
-  const int32_t first = a.backward != 0 ? 0 : block().y;  // backward: all heads share the rows
-  const int32_t last = a.backward != 0 ? a.heads : first + 1;
+  const int64_t columns16 = a.columns16;
+  const int32_t first = a.shared_heads != 0 ? 0 : block().y;
+  const int32_t last = a.shared_heads != 0 ? a.heads : first + 1;
   for (int64_t n = grid_thread(); n < all; n += grid_threads()) {
     const int64_t row = n / a.to.columns, c = n % a.to.columns;
     double sum = 0;

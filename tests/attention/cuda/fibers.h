@@ -16,6 +16,7 @@
 #define SEXTANT_KERNEL
 #define SEXTANT_DEVICE inline
 #define SEXTANT_UNROLL
+#define SEXTANT_ROLL
 
 namespace sextant::cuda {
 

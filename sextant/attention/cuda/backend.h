@@ -1,0 +1,38 @@
+// A backend over a table of driver functions: the library's, or that of tests.
+#pragma once
+
+#include <string_view>
+
+#include "sextant/attention/attend.h"
+#include "sextant/attention/cuda/call.h"
+#include "sextant/attention/cuda/device_plan.h"
+
+namespace sextant::cuda {
+
+// machine(): the driver and the type of products. It may throw Error, if there is no device.
+template <Machine (*machine)()>
+Backend backend_over(std::string_view name, std::string_view description, Device device) {
+  return {
+      .name = name,
+      .description = description,
+      .device = device,
+      .make_plan = [](const Plan& plan, const PlanShape& shape, Passes passes, const Context&)
+          -> std::unique_ptr<BackendPlan> {
+        check_sizes(plan, shape);
+        return std::make_unique<DevicePlan>(*machine().driver, plan, shape, passes);
+      },
+      .attend_f32 =
+          [](const Operands<float>& operands, const PreparedPlan& plan,
+             const Attended<float>& result, const Context& context) {
+            attend(machine(), operands, plan, result, context.stream);
+          },
+      .attend_backward_f32 =
+          [](const Operands<float>& operands, const PreparedPlan& plan,
+             const Attended<const float>& result, AnyView<const float> d_out,
+             const ScoreGrad<float>& grad, const Context& context) {
+            attend_backward(machine(), operands, plan, result, d_out, grad, context.stream);
+          },
+  };
+}
+
+}  // namespace sextant::cuda

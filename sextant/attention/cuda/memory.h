@@ -1,0 +1,71 @@
+// Memory of a device, and launches, through a driver's table of functions. Errors become
+// exceptions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sextant/attention/cuda/driver.h"
+#include "sextant/base/error.h"
+
+namespace sextant::cuda {
+
+inline void expect_success(const char* action, const char* message) {
+  if (message) fail("cuda: " + std::string(action) + ": " + message);
+}
+
+// A block of memory that is given back in the order of its stream.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(const Driver& driver, void* stream, int64_t bytes)
+      : driver_(&driver), stream_(stream) {
+    if (bytes > 0)
+      expect_success("memory of " + std::to_string(bytes) + " bytes",
+                     driver.allocate(static_cast<size_t>(bytes), stream, &data_));
+  }
+  DeviceMemory(DeviceMemory&& other) noexcept
+      : driver_(other.driver_),
+        stream_(other.stream_),
+        data_(std::exchange(other.data_, nullptr)) {}
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    std::swap(driver_, other.driver_);
+    std::swap(stream_, other.stream_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~DeviceMemory() {
+    // A message here could only repeat one of an earlier launch, which has thrown.
+    if (data_) driver_->release(data_, stream_);
+  }
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  static void expect_success(const std::string& action, const char* message) {
+    cuda::expect_success(action.c_str(), message);
+  }
+
+  const Driver* driver_ = nullptr;
+  void* stream_ = nullptr;
+  void* data_ = nullptr;
+};
+
+// A copy of host memory.
+template <class T>
+DeviceMemory uploaded(const Driver& driver, void* stream, const std::vector<T>& from) {
+  const auto bytes = static_cast<int64_t>(from.size() * sizeof(T));
+  DeviceMemory memory(driver, stream, bytes);
+  if (bytes > 0)
+    expect_success("upload", driver.upload(memory.as<void>(), from.data(),
+                                           static_cast<size_t>(bytes), stream));
+  return memory;
+}
+
+}  // namespace sextant::cuda
