@@ -22,7 +22,10 @@ struct Rows {
 #ifdef __CUDACC__
   __host__ __device__
 #endif
-  explicit operator bool() const { return data != nullptr; }
+      explicit
+      operator bool() const {
+    return data != nullptr;
+  }
 };
 
 // A table by distance and the row of each diagonal; null row_at: row = diagonal.

@@ -16,16 +16,15 @@ Backend backend_over(std::string_view name, std::string_view description, Device
       .name = name,
       .description = description,
       .device = device,
-      .make_plan = [](const Plan& plan, const PlanShape& shape, Passes passes, const Context&)
-          -> std::unique_ptr<BackendPlan> {
+      .make_plan = [](const Plan& plan, const PlanShape& shape, Passes passes,
+                      const Context&) -> std::unique_ptr<BackendPlan> {
         check_sizes(plan, shape);
         return std::make_unique<DevicePlan>(*machine().driver, plan, shape, passes);
       },
       .attend_f32 =
           [](const Operands<float>& operands, const PreparedPlan& plan,
-             const Attended<float>& result, const Context& context) {
-            attend(machine(), operands, plan, result, context.stream);
-          },
+             const Attended<float>& result,
+             const Context& context) { attend(machine(), operands, plan, result, context.stream); },
       .attend_backward_f32 =
           [](const Operands<float>& operands, const PreparedPlan& plan,
              const Attended<const float>& result, AnyView<const float> d_out,

@@ -77,8 +77,7 @@ class BackwardCall {
   // any: whether there was a pass.
   void finish(bool any) {
     for (Total* total : {&q_, &q_imag_, &k_, &v_}) total->finish();
-    if (grad_.key_bias)
-      launcher_.copy(a_.d_key_bias, rows_of(grad_.key_bias), a_.heads, a_.keys);
+    if (grad_.key_bias) launcher_.copy(a_.d_key_bias, rows_of(grad_.key_bias), a_.heads, a_.keys);
     if (!any) return;
     for (const TableSums& table : tables_) fold(table);
   }
@@ -91,9 +90,9 @@ class BackwardCall {
   void add_table(TableOf table, const AnyView<float>& to, int32_t what) {
     if (!to || a_.diagonals == 0) return;
     const int32_t columns16 = is_scalar(table) ? 1 : round_up(to.columns, 16);
-    tables_.push_back({table, to, what, columns16,
-                       launcher_.memory<float>(int64_t{a_.heads} * a_.bands * 2 *
-                                               launcher_.tile() * columns16)});
+    tables_.push_back(
+        {table, to, what, columns16,
+         launcher_.memory<float>(int64_t{a_.heads} * a_.bands * 2 * launcher_.tile() * columns16)});
   }
 
   // Launches a kernel whose sums are one for each sweep, or one for all, and adds them to `total`,
@@ -118,8 +117,8 @@ class BackwardCall {
       sums.head_stride = rows * columns16;
       sums.batch_stride = heads * sums.head_stride;
     }
-    const auto tiles = static_cast<int64_t>(of_queries ? host.query_tiles.size()
-                                                       : host.key_tiles.size());
+    const auto tiles =
+        static_cast<int64_t>(of_queries ? host.query_tiles.size() : host.key_tiles.size());
     launcher_.launch_tiles(kernel, a, tiles, heads);
     if (!total) return;
     for (int32_t n = 0; n < copies; ++n) {
@@ -150,6 +149,7 @@ class BackwardCall {
     const int32_t products = k_ ? kProducts : 0, bias = grad_.key_bias ? kBias : 0;
     const bool rotated = launcher_.rotates_keys();
     launch_sums(Kernel::kKeyGradients, pass, products | bias | (rotated ? 0 : table), rotated, k_);
+    if (k_ && operands_.q_imag) launch_sums(Kernel::kKeyGradients, pass, kImaginary, rotated, k_);
     if (rotated && table != 0) launch_sums(Kernel::kKeyGradients, pass, table, false, k_);
   }
   void value_gradients(const DevicePass& pass) {
@@ -193,8 +193,8 @@ class BackwardCall {
 
 // Sets the gradients of tables to 0, which is what they are if no pass adds to them.
 void clear(Launcher& launcher, const ScoreGrad<float>& grad) {
-  for (const AnyView<float>* to : {&grad.weight, &grad.bias, &grad.on_query, &grad.on_key,
-                                   &grad.on_value})
+  for (const AnyView<float>* to :
+       {&grad.weight, &grad.bias, &grad.on_query, &grad.on_key, &grad.on_value})
     if (*to) launcher.fill(rows_of(*to), 1, to->heads, 0, to->rows, 0);
 }
 

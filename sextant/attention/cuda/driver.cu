@@ -37,8 +37,8 @@ const char* release(void* memory, void* stream) {
 
 // A copy from pageable memory returns once the memory may be changed.
 const char* upload(void* to, const void* from, size_t bytes, void* stream) {
-  return message_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice,
-                                    static_cast<cudaStream_t>(stream)));
+  return message_of(
+      cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream)));
 }
 
 bool has(Kernel kernel, Instance instance) { return find(kernel, instance) != nullptr; }
@@ -54,16 +54,16 @@ const char* launch(Kernel kernel, Instance instance, const Grid* grid, const Arg
                                  grid->shared_bytes);
   if (error != cudaSuccess) return message_of(error);
   void* parameters[] = {const_cast<Arguments*>(arguments)};
-  return message_of(cudaLaunchKernel(
-      entry,
-      dim3(static_cast<unsigned>(grid->x), static_cast<unsigned>(grid->y),
-           static_cast<unsigned>(grid->z)),
-      dim3(static_cast<unsigned>(grid->threads)), parameters,
-      static_cast<size_t>(grid->shared_bytes), static_cast<cudaStream_t>(stream)));
+  return message_of(
+      cudaLaunchKernel(entry,
+                       dim3(static_cast<unsigned>(grid->x), static_cast<unsigned>(grid->y),
+                            static_cast<unsigned>(grid->z)),
+                       dim3(static_cast<unsigned>(grid->threads)), parameters,
+                       static_cast<size_t>(grid->shared_bytes), static_cast<cudaStream_t>(stream)));
 }
 
-constexpr Driver kDriver = {kDriverVersion, device_count, most_shared_bytes, allocate, release,
-                            upload,         has,          launch};
+constexpr Driver kDriver = {
+    kDriverVersion, device_count, most_shared_bytes, allocate, release, upload, has, launch};
 
 }  // namespace
 }  // namespace sextant::cuda

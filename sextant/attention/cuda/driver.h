@@ -12,20 +12,20 @@ namespace sextant::cuda {
 
 // The kernels. A number and the types of `Instance` select a function of the library.
 enum class Kernel : int32_t {
-  kFill,              // rows.h
-  kAngles,            // rows.h
-  kRotate,            // rows.h
-  kFoldRows,          // rows.h
-  kOrigins,           // sums.h
-  kMeans,             // sums.h
-  kSinkGradient,      // sums.h
-  kFoldTable,         // sums.h
-  kForward,           // forward.h
-  kQueryGradients,    // query_gradients.h
-  kKeyGradients,      // key_gradients.h
-  kValueGradients,    // key_gradients.h
-  kTableGradients,    // table_gradients.h
-  kScalarGradients,   // table_gradients.h
+  kFill,             // rows.h
+  kAngles,           // rows.h
+  kRotate,           // rows.h
+  kFoldRows,         // rows.h
+  kOrigins,          // sums.h
+  kMeans,            // sums.h
+  kSinkGradient,     // sums.h
+  kFoldTable,        // sums.h
+  kForward,          // forward.h
+  kQueryGradients,   // query_gradients.h
+  kKeyGradients,     // key_gradients.h
+  kValueGradients,   // key_gradients.h
+  kTableGradients,   // table_gradients.h
+  kScalarGradients,  // table_gradients.h
 };
 
 // The type of products, the most columns of a row, and the queries and keys of a tile. Kernels of

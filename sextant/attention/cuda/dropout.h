@@ -10,10 +10,9 @@ SEXTANT_DEVICE void philox(uint32_t (&x)[4], uint32_t key_low, uint32_t key_high
   SEXTANT_UNROLL
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53U} * x[0], b = uint64_t{0xCD9E8D57U} * x[2];
-    const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ x[1] ^ key_low,
-                              static_cast<uint32_t>(b),
-                              static_cast<uint32_t>(a >> 32) ^ x[3] ^ key_high,
-                              static_cast<uint32_t>(a)};
+    const uint32_t next[4] = {
+        static_cast<uint32_t>(b >> 32) ^ x[1] ^ key_low, static_cast<uint32_t>(b),
+        static_cast<uint32_t>(a >> 32) ^ x[3] ^ key_high, static_cast<uint32_t>(a)};
     SEXTANT_UNROLL
     for (int n = 0; n < 4; ++n) x[n] = next[n];
     key_low += 0x9E3779B9U;

@@ -22,20 +22,18 @@ SEXTANT_DEVICE void take_weights(float (&s)[kParts][4], RunningSoftmax& softmax,
   for (int half = 0; half < 2; ++half) {
     float most = softmax.most[half];
     SEXTANT_UNROLL
-    for (int n = 0; n < kParts; ++n)
-      most = fmaxf(most, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+    for (int n = 0; n < kParts; ++n) most = fmaxf(most, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
     most = most_of_row(most);
     const float origin = most == -INFINITY ? 0.0F : most;
     const float rescale = expf(softmax.most[half] - origin);
     softmax.most[half] = most;
     float sum = 0;
-    SEXTANT_UNROLL
-    for (int n = 0; n < kParts; ++n)
-      SEXTANT_UNROLL
-      for (int e = 2 * half; e < 2 * half + 2; ++e) {
-        s[n][e] = expf(s[n][e] - origin);
-        sum += s[n][e];
-      }
+    each_element<kParts>([&](int n, int e) {
+      if (e / 2 != half) return;
+
+      s[n][e] = expf(s[n][e] - origin);
+      sum += s[n][e];
+    });
     softmax.total[half] = softmax.total[half] * rescale + sum_of_row(sum);
     SEXTANT_UNROLL
     for (int n = 0; n < kOutParts; ++n) {
@@ -48,11 +46,9 @@ SEXTANT_DEVICE void take_weights(float (&s)[kParts][4], RunningSoftmax& softmax,
 // Writes elements of a warp's rows to a tile [kTile][kWeightsRow].
 template <class T, int kTile, int kParts>
 SEXTANT_DEVICE void store_weights(const float (&s)[kParts][4], T* to) {
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e)
-      to[tile_row(e) * Sizes<kTile>::kWeightsRow + 8 * n + lane_column(e)] = narrow<T>(s[n][e]);
+  each_element<kParts>([&](int n, int e) {
+    to[tile_row(e) * Sizes<kTile>::kWeightsRow + 8 * n + lane_column(e)] = narrow<T>(s[n][e]);
+  });
 }
 
 // Writes them to this warp's part of a tile [kTile][kSkewedRow] by diagonal, beside zeros.
@@ -63,12 +59,10 @@ SEXTANT_DEVICE void store_skewed(const float (&s)[kParts][4], T* to) {
   for (int n = thread() % 32; n < 16 * Size::kWindow; n += 32)
     own[n / Size::kWindow * Size::kSkewedRow + n % Size::kWindow] = narrow<T>(0);
   sync_warp();
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e)
-      own[lane_row(e) * Size::kSkewedRow + 8 * n + lane_column(e) - lane_row(e) + 15] =
-          narrow<T>(s[n][e]);
+  each_element<kParts>([&](int n, int e) {
+    own[lane_row(e) * Size::kSkewedRow + 8 * n + lane_column(e) - lane_row(e) + 15] =
+        narrow<T>(s[n][e]);
+  });
   sync_warp();
 }
 
@@ -94,10 +88,8 @@ template <int kParts>
 SEXTANT_DEVICE void drop(const Arguments& a, const Place& at, float (&s)[kParts][4]) {
   if (a.dropout.on == 0) return;
   const uint32_t kept = kept_bits<kParts>(a, at);
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e) s[n][e] *= has_bit(kept, n, e) ? a.dropout.kept_factor : 0.0F;
+  each_element<kParts>(
+      [&](int n, int e) { s[n][e] *= has_bit(kept, n, e) ? a.dropout.kept_factor : 0.0F; });
 }
 
 SEXTANT_DEVICE Place place_of_queries(const Arguments& a, int64_t item, int32_t h) {
@@ -113,15 +105,14 @@ SEXTANT_DEVICE Place place_of_queries(const Arguments& a, int64_t item, int32_t 
 template <class Element, int kOutParts>
 SEXTANT_DEVICE void write_row(const Arguments& a, int64_t row, int half, float factor,
                               const float (&out)[kOutParts][4]) {
-  SEXTANT_UNROLL
-  for (int n = 0; n < kOutParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 2; ++e) {
-      const int c = 8 * n + lane_column(e);
-      if (c < a.width)
-        static_cast<Element*>(a.out.data)[row + c * a.out.column_stride] =
-            narrow<Element>(out[n][2 * half + e] * factor);
-    }
+  each_element<kOutParts>([&](int n, int e) {
+    if (e >= 2) return;
+
+    const int c = 8 * n + lane_column(e);
+    if (c < a.width)
+      static_cast<Element*>(a.out.data)[row + c * a.out.column_stride] =
+          narrow<Element>(out[n][2 * half + e] * factor);
+  });
 }
 
 template <class T, int kWidth, int kTile>
@@ -136,9 +127,8 @@ SEXTANT_KERNEL void forward(const Arguments a) {
     const int64_t i = at.first_query + tile_row(2 * half);
     const bool sink = a.sink && i < at.last_query();
     const double origin =
-        sink && a.origins
-            ? a.origins[(static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries + i]
-            : 0;
+        sink && a.origins ? a.origins[(static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries + i]
+                          : 0;
     softmax.most[half] = sink ? static_cast<float>(a.sink[at.h] - origin) : -INFINITY;
     softmax.total[half] = softmax.most[half] == -INFINITY ? 0.0F : 1.0F;
   }
@@ -161,10 +151,9 @@ SEXTANT_KERNEL void forward(const Arguments a) {
       store_weights<T, kTile>(s, weights);
       sync_warp();
       multiply<false, true>(out, weights + 16 * warp() * Sizes<kTile>::kWeightsRow,
-                            Sizes<kTile>::kWeightsRow, shared_at<T>(a.shared.v),
-                            a.shared.value_row, kTile, a.width16 / 8, found);
-      if (a.on_value.rows)
-        add_table_rows<T, kTile>(a, a.on_value, at, a.width16, s, out);
+                            Sizes<kTile>::kWeightsRow, shared_at<T>(a.shared.v), a.shared.value_row,
+                            kTile, a.width16 / 8, found);
+      if (a.on_value.rows) add_table_rows<T, kTile>(a, a.on_value, at, a.width16, s, out);
     }
   }
   SEXTANT_UNROLL

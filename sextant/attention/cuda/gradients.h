@@ -26,40 +26,40 @@ SEXTANT_DEVICE void gradients_of_tile(const Arguments& a, const Place& at, const
       add_on_rows<T, kTile>(a, a.on_value, at, d_out, a.shared.value_row, a.width16, ds);
   }
   const uint32_t kept_ones = kept_bits<kParts>(a, at);
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const int half = e / 2;
-      const bool none = s[n][e] == -INFINITY || rows.lse[half] == -INFINITY;
-      const float p = none ? 0.0F : expf(s[n][e] - rows.lse[half]);
-      const float kept = has_bit(kept_ones, n, e) ? a.dropout.kept_factor : 0.0F;
-      s[n][e] = p * kept;
-      ds[n][e] = none ? 0.0F : p * (kept * ds[n][e] - rows.mean[half]);
-    }
+  each_element<kParts>([&](int n, int e) {
+    const int half = e / 2;
+    const bool none = s[n][e] == -INFINITY || rows.lse[half] == -INFINITY;
+    const float p = none ? 0.0F : expf(s[n][e] - rows.lse[half]);
+    const float kept = has_bit(kept_ones, n, e) ? a.dropout.kept_factor : 0.0F;
+    s[n][e] = p * kept;
+    ds[n][e] = none ? 0.0F : p * (kept * ds[n][e] - rows.mean[half]);
+  });
 }
 
 // The sums of a lane's part of ds by columns, over the 16 rows of a warp: [column of the lane].
 template <int kParts>
 SEXTANT_DEVICE void sum_columns(const float (&ds)[kParts][4], float (&sums)[kParts][2]) {
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 2; ++e) {
-      float x = ds[n][e] + ds[n][e + 2];
-      x += shuffle_xor(x, 4);
-      x += shuffle_xor(x, 8);
-      sums[n][e] = x + shuffle_xor(x, 16);
-    }
+  each_element<kParts>([&](int n, int e) {
+    if (e >= 2) return;
+
+    float x = ds[n][e] + ds[n][e + 2];
+    x += shuffle_xor(x, 4);
+    x += shuffle_xor(x, 8);
+    sums[n][e] = x + shuffle_xor(x, 16);
+  });
+}
+
+// Launches compute one part of p at a time, which takes fewer registers than both.
+template <int kParts>
+SEXTANT_DEVICE void take_imaginary(const float (&imaginary)[kParts][4], float (&real)[kParts][4]) {
+  each_element<kParts>([&](int n, int e) { real[n][e] = imaginary[n][e]; });
 }
 
 // ds times a derivative: the gradients of the products.
 template <int kParts>
 SEXTANT_DEVICE void scale_by(const float (&ds)[kParts][4], float (&slope)[kParts][4]) {
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e) slope[n][e] = ds[n][e] == 0 ? 0.0F : ds[n][e] * slope[n][e];
+  each_element<kParts>(
+      [&](int n, int e) { slope[n][e] = ds[n][e] == 0 ? 0.0F : ds[n][e] * slope[n][e]; });
 }
 
 // Writes, or adds, a warp's 16 rows of sums to [batch, heads, rows, columns16] of floats.
@@ -67,16 +67,13 @@ SEXTANT_DEVICE void scale_by(const float (&ds)[kParts][4], float (&slope)[kParts
 template <int kParts, class RowOf>
 SEXTANT_DEVICE void write_sums(const float (&sums)[kParts][4], float* to, int64_t first_of_head,
                                int columns16, int32_t accumulate, const RowOf& row_of) {
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const int c = 8 * n + lane_column(e);
-      const int64_t row = row_of(tile_row(e));
-      if (row < 0 || c >= columns16) continue;
-      float& sum = to[(first_of_head + row) * columns16 + c];
-      sum = accumulate != 0 ? sum + sums[n][e] : sums[n][e];
-    }
+  each_element<kParts>([&](int n, int e) {
+    const int c = 8 * n + lane_column(e);
+    const int64_t row = row_of(tile_row(e));
+    if (row < 0 || c >= columns16) return;
+    float& sum = to[(first_of_head + row) * columns16 + c];
+    sum = accumulate != 0 ? sum + sums[n][e] : sums[n][e];
+  });
 }
 
 // Multiplies sums of a warp's rows by their growth, counted from the origin.
@@ -86,19 +83,16 @@ SEXTANT_DEVICE void grow_sums(float (&sums)[kParts][4], const Arguments& a, cons
   const SweepRows& sweep = a.sweep[at.sweep];
   if (!sweep.growth) return;
   const Times& own = keys ? sweep.key_times : sweep.query_times;
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const int c = 8 * n + lane_column(e);
-      const int64_t row = first + tile_row(e);
-      if (c >= a.depth || row >= last) continue;
-      const Channel& channel = sweep.growth[c];
-      const int64_t base = at.b * own.batch_stride + channel.axis * own.rows;
-      const int64_t apart = own.at[base + row] - own.at[base + origin.row];
-      sums[n][e] *= static_cast<float>(
-          exp(channel.growth * static_cast<double>(keys ? -apart : apart)));
-    }
+  each_element<kParts>([&](int n, int e) {
+    const int c = 8 * n + lane_column(e);
+    const int64_t row = first + tile_row(e);
+    if (c >= a.depth || row >= last) return;
+    const Channel& channel = sweep.growth[c];
+    const int64_t base = at.b * own.batch_stride + channel.axis * own.rows;
+    const int64_t apart = own.at[base + row] - own.at[base + origin.row];
+    sums[n][e] *=
+        static_cast<float>(exp(channel.growth * static_cast<double>(keys ? -apart : apart)));
+  });
 }
 
 }  // namespace sextant::cuda

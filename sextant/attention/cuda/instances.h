@@ -2,16 +2,14 @@
 #pragma once
 
 #include "sextant/attention/cuda/kernels.h"
-#include "sextant/attention/cuda/table_gradients.h"
 #include "sextant/attention/cuda/query_gradients.h"
+#include "sextant/attention/cuda/table_gradients.h"
 
 namespace sextant::cuda {
 
 template <class T, int kWidth, int kTile>
-Function tile_kernel(Kernel kernel) {
+Function backward_kernel(Kernel kernel) {
   switch (kernel) {
-    case Kernel::kForward:
-      return forward<T, kWidth, kTile>;
     case Kernel::kQueryGradients:
       return query_gradients<T, kWidth, kTile>;
     case Kernel::kKeyGradients:
@@ -32,11 +30,23 @@ struct Size {
   static constexpr int kWidth = kWidthOf, kTile = kTileOf;
 };
 
+// The instances of each pass. Those of the backward pass have smaller tiles, as their threads hold
+// more.
 template <class T, class... ASize>
-Function find_among(Kernel kernel, Instance instance) {
+Function find_forward(Kernel kernel, Instance instance) {
+  Function found = nullptr;
+  if (kernel == Kernel::kForward)
+    ((instance.width == ASize::kWidth && instance.tile == ASize::kTile
+          ? void(found = forward<T, ASize::kWidth, ASize::kTile>)
+          : void()),
+     ...);
+  return found;
+}
+template <class T, class... ASize>
+Function find_backward(Kernel kernel, Instance instance) {
   Function found = nullptr;
   ((instance.width == ASize::kWidth && instance.tile == ASize::kTile
-        ? void(found = tile_kernel<T, ASize::kWidth, ASize::kTile>(kernel))
+        ? void(found = backward_kernel<T, ASize::kWidth, ASize::kTile>(kernel))
         : void()),
    ...);
   return found;

@@ -3,11 +3,15 @@
 namespace sextant::cuda {
 
 Function find_float16(Kernel kernel, Instance instance) {
-#ifdef __CUDACC__
-  return find_among<Fp16, Size<64, 64>, Size<64, 32>, Size<128, 64>, Size<128, 32>, Size<256, 32>,
-                    Size<256, 16>>(kernel, instance);
+#ifdef SEXTANT_CUDA_FEW_INSTANCES
+  if (const Function found = find_forward<Fp16, Size<64, 32>>(kernel, instance)) return found;
+  return find_backward<Fp16, Size<64, 32>>(kernel, instance);
 #else
-  return find_among<Fp16, Size<64, 32>>(kernel, instance);
+  if (const Function found =
+          find_forward<Fp16, Size<64, 64>, Size<64, 32>, Size<128, 64>, Size<128, 32>,
+                       Size<256, 32>, Size<256, 16>>(kernel, instance))
+    return found;
+  return find_backward<Fp16, Size<64, 32>, Size<128, 32>, Size<256, 16>>(kernel, instance);
 #endif
 }
 

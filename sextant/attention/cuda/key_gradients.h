@@ -1,10 +1,11 @@
 // Gradients that owners of keys compute: those of k, v and key_bias. A block owns a tile of keys of
 // one head of keys and walks over the queries that may see it, in all heads of the group.
 //
-//   rotated k of a sweep   sum over its queries of e_ij R q_i + e'_ij R q'_i   kProducts
-//   k                      sum over all queries of e_ij B[d]                   kTable
-//   key_bias               sum of ds_ij, for each query head                   kBias
-//   v                      sum of p_ij m_ij d_out_i                            value_gradients
+//   rotated k of a sweep   sum over its queries of e_ij R q_i    kProducts
+//                          and, with q_imag, of e'_ij R q'_i     kImaginary
+//   k                      sum over all queries of e_ij B[d]     kTable
+//   key_bias               sum of ds_ij, for each query head     kBias
+//   v                      sum of p_ij m_ij d_out_i              value_gradients
 #pragma once
 
 #include "sextant/attention/cuda/gradients.h"
@@ -37,8 +38,7 @@ SEXTANT_DEVICE void each_query_tile(const Arguments& a, const KeyTile& tile, Pla
         f(found, lane_rows(a, at));
       }
     }
-    if (n + 1 == tile.parts || a.parts[tile.first_part + n + 1].sweep != part.sweep)
-      done(origin);
+    if (n + 1 == tile.parts || a.parts[tile.first_part + n + 1].sweep != part.sweep) done(origin);
   }
 }
 
@@ -59,13 +59,10 @@ SEXTANT_DEVICE void store_skewed_by_key(const float (&s)[kParts][4], T* to) {
   for (int n = thread(); n < kTile * Size::kWindow; n += threads())
     to[n / Size::kWindow * Size::kSkewedRow + n % Size::kWindow] = narrow<T>(0);
   sync_block();
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const int j = 8 * n + lane_column(e);
-      to[j * Size::kSkewedRow + j % 16 - tile_row(e) + kTile - 1] = narrow<T>(s[n][e]);
-    }
+  each_element<kParts>([&](int n, int e) {
+    const int j = 8 * n + lane_column(e);
+    to[j * Size::kSkewedRow + j % 16 - tile_row(e) + kTile - 1] = narrow<T>(s[n][e]);
+  });
   sync_block();
 }
 
@@ -83,17 +80,17 @@ SEXTANT_DEVICE void add_queries(const Arguments& a, const float (&s)[kParts][4],
 
 // Adds the sums of ds over a tile's queries to d_key_bias, which this block owns.
 template <int kTile, int kParts>
-SEXTANT_DEVICE void add_key_bias(const Arguments& a, const Place& at, const float (&ds)[kParts][4]) {
+SEXTANT_DEVICE void add_key_bias(const Arguments& a, const Place& at,
+                                 const float (&ds)[kParts][4]) {
   float sums[kParts][2];
   sum_columns(ds, sums);
   float* const of_warps = shared_at<float>(a.shared.skew);  // [warps][kTile]
   sync_block();
   if (thread() % 32 < 4) {
-    SEXTANT_UNROLL
-    for (int n = 0; n < kParts; ++n)
-      SEXTANT_UNROLL
-      for (int e = 0; e < 2; ++e)
-        of_warps[warp() * kTile + 8 * n + lane_column(e)] = sums[n][e];
+    each_element<kParts>([&](int n, int e) {
+      if (e >= 2) return;
+      of_warps[warp() * kTile + 8 * n + lane_column(e)] = sums[n][e];
+    });
   }
   sync_block();
   const int64_t last = at.frame->key_row + at.frame->keys;
@@ -125,15 +122,12 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
         float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
         gradients_of_tile<T, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds, real, imaginary);
         if ((a.what & kBias) != 0) add_key_bias<kTile>(a, at, ds);
+        if ((a.what & kImaginary) != 0) take_imaginary(imaginary, real);
         scale_by(ds, real);
-        if ((a.what & kProducts) != 0) {
-          add_queries<T, kTile>(a, real, shared_at<T>(a.shared.q), a.shared.row, a.depth16, found,
-                                sums);
-          if (a.shared.q_imag >= 0) {
-            scale_by(ds, imaginary);
-            add_queries<T, kTile>(a, imaginary, shared_at<T>(a.shared.q_imag), a.shared.row,
-                                  a.depth16, found, sums);
-          }
+        if ((a.what & (kProducts | kImaginary)) != 0) {
+          const bool of_imaginary = (a.what & kImaginary) != 0;
+          add_queries<T, kTile>(a, real, shared_at<T>(of_imaginary ? a.shared.q_imag : a.shared.q),
+                                a.shared.row, a.depth16, found, sums);
         }
         if ((a.what & kTable) != 0) {
           const int columns16 = round_up_16(a.on_key.rows.columns);

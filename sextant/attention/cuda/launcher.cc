@@ -224,10 +224,9 @@ Holds Launcher::holds(Kernel kernel, int32_t what) const {
                .by_diagonal = static_cast<bool>(a_.weight.rows) || static_cast<bool>(a_.bias.rows),
                .skew = on_query || on_key || (on_value && !forward)};
   own.skew = own.skew || (of_keys && (what & kBias) != 0);
-  own.weights = forward || of_keys || kernel == Kernel::kValueGradients ||
-                kernel == Kernel::kQueryGradients;
-  own.skewed = forward ? on_value
-                       : (what & kTable) != 0 && (of_keys ? on_key : on_query);
+  own.weights =
+      forward || of_keys || kernel == Kernel::kValueGradients || kernel == Kernel::kQueryGradients;
+  own.skewed = forward ? on_value : (what & kTable) != 0 && (of_keys ? on_key : on_query);
   return own;
 }
 

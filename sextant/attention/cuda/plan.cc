@@ -74,8 +74,7 @@ void add_key_tiles(const PlanShape& shape, size_t sweeps, int32_t tile, PassPlan
       const KeySpan span = pass.spans[at * sweeps + n];
       if (span.first >= span.last) continue;
       const FrameRows& frame = pass.frames[static_cast<size_t>(query.frame)];
-      const int64_t end =
-          std::min(query.first_query + tile, frame.query_row + frame.queries);
+      const int64_t end = std::min(query.first_query + tile, frame.query_row + frame.queries);
       for (int64_t t = span.first / tile; t <= (span.last - 1) / tile; ++t) {
         auto& list = parts[static_cast<size_t>(query.batch * tiles + t)];
         const auto sweep = static_cast<int32_t>(n);

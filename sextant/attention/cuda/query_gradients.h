@@ -16,16 +16,13 @@ namespace sextant::cuda {
 template <class Element, int kParts>
 SEXTANT_DEVICE void write_query_bias(const Arguments& a, const Place& at,
                                      const float (&ds)[kParts][4]) {
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const int r = tile_row(e), c = 8 * n + lane_column(e);
-      if (ds[n][e] != 0)
-        static_cast<Element*>(a.d_query_bias.data)[place_of(
-            a.d_query_bias, at.b, at.h, at.first_query + r, at.corner() + c - r)] =
-            narrow<Element>(ds[n][e]);
-    }
+  each_element<kParts>([&](int n, int e) {
+    const int r = tile_row(e), c = 8 * n + lane_column(e);
+    if (ds[n][e] != 0)
+      static_cast<Element*>(a.d_query_bias.data)[place_of(
+          a.d_query_bias, at.b, at.h, at.first_query + r, at.corner() + c - r)] =
+          narrow<Element>(ds[n][e]);
+  });
 }
 
 template <class T, int kWidth, int kTile>
@@ -63,18 +60,16 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
           else
             write_query_bias<float>(a, at, ds);
         }
+        if ((a.what & kImaginary) != 0) take_imaginary(imaginary, real);
+        scale_by(ds, real);
         if ((a.what & (kProducts | kImaginary)) != 0) {
-          float(&slope)[kParts][4] = (a.what & kImaginary) != 0 ? imaginary : real;
-          scale_by(ds, slope);
           T* const weights = shared_at<T>(a.shared.weights);
-          store_weights<T, kTile>(slope, weights);
+          store_weights<T, kTile>(real, weights);
           sync_warp();
           multiply<false, true>(sums, weights + 16 * warp() * kWeightsRow, kWeightsRow,
                                 shared_at<T>(a.shared.k), a.shared.row, kTile, a.depth16 / 8,
                                 found);
           sync_warp();
-        } else {
-          scale_by(ds, real);
         }
         if ((a.what & kTable) != 0)
           add_table_rows<T, kTile>(a, a.on_query, at, round_up_16(a.on_query.rows.columns), real,

@@ -13,10 +13,10 @@ SEXTANT_DEVICE int64_t grid_threads() { return blocks() * threads(); }
 SEXTANT_KERNEL inline void fill(const Arguments a) {
   const int64_t of_head = a.rows * a.to.columns;
   for (int64_t n = grid_thread(); n < of_head; n += grid_threads())
-    set_element(a.to,
-                place_of(a.to, block().z, block().y, a.first_row + n / a.to.columns,
-                         n % a.to.columns),
-                a.value);
+    set_element(
+        a.to,
+        place_of(a.to, block().z, block().y, a.first_row + n / a.to.columns, n % a.to.columns),
+        a.value);
 }
 
 // cos and sin, times the gain, of the phase of each pair at each row. A phase is a fraction of a
@@ -60,8 +60,8 @@ SEXTANT_DEVICE float element_in_pages(const Arguments& a, PlaceInPages at, int64
   const int64_t page = -1 - at.entry;
   const int8_t number =
       static_cast<const int8_t*>(a.pages.int8.data)[place_of(a.pages.int8, page, h, at.row, c)];
-  return static_cast<float>(number) * element(a.pages.scale, place_of(a.pages.scale, page, h,
-                                                                      at.row, c));
+  return static_cast<float>(number) *
+         element(a.pages.scale, place_of(a.pages.scale, page, h, at.row, c));
 }
 
 // to = the rows of `from`, rotated by the angles if there are any, rotated back with `backward`.

@@ -105,8 +105,8 @@ SEXTANT_DEVICE bool load_queries(const Arguments& a, const Place& at, GrowthOrig
     found |= load_rows(shared_at<T>(to.q_imag), to.row, kTile, a.depth16, sweep.q_imag, at.b, at.h,
                        row_of);
   if (to.q_raw >= 0 && to.q_raw != to.q)
-    found |= load_rows(shared_at<T>(to.q_raw), to.row, kTile, a.depth16, a.q_raw, at.b, at.h,
-                       row_of);
+    found |=
+        load_rows(shared_at<T>(to.q_raw), to.row, kTile, a.depth16, a.q_raw, at.b, at.h, row_of);
   if (sweep.growth) {
     sync_block();
     for (const int32_t tile : {to.q, to.q_imag})
@@ -202,11 +202,9 @@ SEXTANT_DEVICE void add_on_rows(const Arguments& a, const TableRows& table, cons
               shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * a.shared.table_row,
               a.shared.table_row, columns16, Size::kWindow / 8);
   sync_warp();
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e)
-      s[n][e] += skew[lane_row(e) * Size::kSkewRow + 8 * n + lane_column(e) - lane_row(e) + 15];
+  each_element<kParts>([&](int n, int e) {
+    s[n][e] += skew[lane_row(e) * Size::kSkewRow + 8 * n + lane_column(e) - lane_row(e) + 15];
+  });
 }
 
 // Adds k . B to products.
@@ -223,13 +221,10 @@ SEXTANT_DEVICE void add_on_keys(const Arguments& a, const Place& at, float (&s)[
               shared_at<T>(a.shared.table) + 16 * warp() * a.shared.table_row, a.shared.table_row,
               columns16, Size::kWindow / 8);
   sync_block();
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const int j = 8 * n + lane_column(e);
-      s[n][e] += skew[j * Size::kSkewRow + j % 16 - tile_row(e) + kTile - 1];
-    }
+  each_element<kParts>([&](int n, int e) {
+    const int j = 8 * n + lane_column(e);
+    s[n][e] += skew[j * Size::kSkewRow + j % 16 - tile_row(e) + kTile - 1];
+  });
   sync_block();  // the buffer is written again
 }
 
@@ -292,44 +287,41 @@ SEXTANT_DEVICE void score_tile(const Arguments& a, const Place& at, const LaneRo
   }
   const float* const by_diagonal = shared_at<float>(from.by_diagonal);
   const uint32_t visible = visible_bits<kParts>(a, at, rows);
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const int il = tile_row(e), jl = 8 * n + lane_column(e), half = e / 2;
-      const int64_t i = at.first_query + il, j = at.first_key + jl;
-      const int r = jl - il + kTile - 1;
-      const float p = s[n][e];
-      const float size = from.q_imag >= 0 ? hypotf(p, imaginary[n][e]) : p;
-      const float weight = a.weight.rows ? by_diagonal[r] : 1.0F;
-      float capped = a.scale * weight * size, slope = 1;
-      if (a.softcap > 0) {
-        const float t = tanhf(capped / a.softcap);
-        capped = a.softcap * t;
-        slope = (1 - t) * (1 + t);
-      }
-      const bool seen = has_bit(visible, n, e);
-      float score = capped + (a.bias.rows ? by_diagonal[Size::kDiagonals + r] : 0.0F);
-      if (seen && a.query_bias)
-        score += static_cast<const float*>(
-            a.query_bias.data)[place_of(a.query_bias, at.b, at.h, i, at.corner() + jl - il)];
-      if (seen && a.key_bias)
-        score += static_cast<float>(
-            static_cast<const double*>(a.key_bias.data)[place_of(a.key_bias, at.b, at.h, j, 0)] -
-            rows.origin[half]);
-      s[n][e] = seen ? score : -INFINITY;
-      if constexpr (kSlope == Slope::kOfWeight) real[n][e] = slope * a.scale * size;
-      if constexpr (kSlope == Slope::kOfProducts) {
-        const float factor = slope * a.scale * weight;
-        if (from.q_imag >= 0) {
-          const float ratio = size == 0 ? 0.0F : factor / size;
-          real[n][e] = ratio * p;
-          imaginary[n][e] = ratio * imaginary[n][e];
-        } else {
-          real[n][e] = factor;
-        }
+  each_element<kParts>([&](int n, int e) {
+    const int il = tile_row(e), jl = 8 * n + lane_column(e), half = e / 2;
+    const int64_t i = at.first_query + il, j = at.first_key + jl;
+    const int r = jl - il + kTile - 1;
+    const float p = s[n][e];
+    const float size = from.q_imag >= 0 ? hypotf(p, imaginary[n][e]) : p;
+    const float weight = a.weight.rows ? by_diagonal[r] : 1.0F;
+    float capped = a.scale * weight * size, slope = 1;
+    if (a.softcap > 0) {
+      const float t = tanhf(capped / a.softcap);
+      capped = a.softcap * t;
+      slope = (1 - t) * (1 + t);
+    }
+    const bool seen = has_bit(visible, n, e);
+    float score = capped + (a.bias.rows ? by_diagonal[Size::kDiagonals + r] : 0.0F);
+    if (seen && a.query_bias)
+      score += static_cast<const float*>(
+          a.query_bias.data)[place_of(a.query_bias, at.b, at.h, i, at.corner() + jl - il)];
+    if (seen && a.key_bias)
+      score += static_cast<float>(
+          static_cast<const double*>(a.key_bias.data)[place_of(a.key_bias, at.b, at.h, j, 0)] -
+          rows.origin[half]);
+    s[n][e] = seen ? score : -INFINITY;
+    if constexpr (kSlope == Slope::kOfWeight) real[n][e] = slope * a.scale * size;
+    if constexpr (kSlope == Slope::kOfProducts) {
+      const float factor = slope * a.scale * weight;
+      if (from.q_imag >= 0) {
+        const float ratio = size == 0 ? 0.0F : factor / size;
+        real[n][e] = ratio * p;
+        imaginary[n][e] = ratio * imaginary[n][e];
+      } else {
+        real[n][e] = factor;
       }
     }
+  });
 }
 
 }  // namespace sextant::cuda

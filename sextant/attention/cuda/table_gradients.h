@@ -1,8 +1,8 @@
 // Gradients of tables by distance, without atomics. A block owns a band of diagonals: the tiles of
 // queries and keys whose corner (the diagonal of the first query and key) is `band` * kTile, in all
-// frames and batch entries. They meet the diagonals from corner - (kTile - 1) to corner + kTile - 1,
-// so a diagonal lies in at most two bands, whose sums are added later in order (kFoldTable), with
-// those of all diagonals that share a row of the table.
+// frames and batch entries. They meet the diagonals from corner - (kTile - 1) to corner + kTile -
+// 1, so a diagonal lies in at most two bands, whose sums are added later in order (kFoldTable),
+// with those of all diagonals that share a row of the table.
 //
 //   A[d]   sum over i - j = d of e_ij q_i       table_gradients, kTable
 //   B[d]   sum of e_ij k_j                      table_gradients, kProducts
@@ -62,13 +62,10 @@ SEXTANT_DEVICE void store_by_diagonal(const float (&s)[kParts][4], bool keys, T*
   for (int n = thread(); n < kTile * kDiagonals; n += threads())
     to[n / kDiagonals * row + n % kDiagonals] = narrow<T>(0);
   sync_block();
-  SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n)
-    SEXTANT_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const int i = tile_row(e), j = 8 * n + lane_column(e);
-      to[(keys ? j : i) * row + j - i + kTile - 1] = narrow<T>(s[n][e]);
-    }
+  each_element<kParts>([&](int n, int e) {
+    const int i = tile_row(e), j = 8 * n + lane_column(e);
+    to[(keys ? j : i) * row + j - i + kTile - 1] = narrow<T>(s[n][e]);
+  });
   sync_block();
 }
 
@@ -106,15 +103,12 @@ SEXTANT_KERNEL void table_gradients(const Arguments a) {
   float* const to = a.sums + (at.h * a.bands + block().x) * Sizes<kTile>::kDiagonals * columns16;
   SEXTANT_UNROLL
   for (int m = 0; m < 2; ++m)
-    SEXTANT_UNROLL
-    for (int n = 0; n < kOutParts; ++n)
-      SEXTANT_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        const int c = 8 * n + lane_column(e);
-        if (c >= columns) continue;
-        float& sum = to[(32 * warp() + 16 * m + lane_row(e)) * columns16 + first_column + c];
-        sum = a.accumulate != 0 ? sum + sums[m][n][e] : sums[m][n][e];
-      }
+    each_element<kOutParts>([&](int n, int e) {
+      const int c = 8 * n + lane_column(e);
+      if (c >= columns) return;
+      float& sum = to[(32 * warp() + 16 * m + lane_row(e)) * columns16 + first_column + c];
+      sum = a.accumulate != 0 ? sum + sums[m][n][e] : sums[m][n][e];
+    });
 }
 
 // The sums of the diagonals of a tile, one for each thread of the block.

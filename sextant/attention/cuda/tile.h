@@ -15,6 +15,14 @@ inline constexpr Stored kStoredAs = std::is_same_v<T, Bf16>   ? Stored::kBfloat1
                                     : std::is_same_v<T, Fp16> ? Stored::kFloat16
                                                               : Stored::kFloat32;
 
+// Calls f(n, e) for the elements of a lane in `kParts` parts of a product. Registers are indexed,
+// so the loops are unrolled.
+template <int kParts, class F>
+SEXTANT_DEVICE void each_element(const F& f) {
+  SEXTANT_UNROLL
+  for (int n = 0; n < 4 * kParts; ++n) f(n / 4, n % 4);
+}
+
 SEXTANT_DEVICE int lane_row(int e) { return thread() % 32 / 4 + 8 * (e / 2); }
 SEXTANT_DEVICE int lane_column(int e) { return 2 * (thread() % 4) + e % 2; }
 

@@ -10,7 +10,8 @@ namespace {
 TEST(CudaAgreement, HoldsForEveryCombinationOfOperands) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
-    expect_agrees(draw_options(seed, seed % 10 == 0 ? 130 : 40), serial_executor(), cuda::fiber_float32_backend());
+    expect_agrees(draw_options(seed, seed % 10 == 0 ? 130 : 40), serial_executor(),
+                  cuda::fiber_float32_backend());
   }
 }
 TEST(CudaAgreement, Narrow) {
@@ -27,7 +28,7 @@ TEST(CudaAgreement, Order) {
     cuda::set_order(cuda::fibers::Order::kDescending);
     CpuOutcome b(o, serial_executor(), cuda::fiber_float32_backend());
     cuda::set_order(cuda::fibers::Order::kAscending);
-    expect_same_bits(a,b);
+    expect_same_bits(a, b);
   }
 }
 

@@ -50,8 +50,8 @@ const char* launch(Kernel kernel, Instance instance, const Grid* grid, const Arg
   return nullptr;
 }
 
-constexpr Driver kDriver = {kDriverVersion, device_count, most_shared_bytes, allocate, release,
-                            upload,         has,          launch};
+constexpr Driver kDriver = {
+    kDriverVersion, device_count, most_shared_bytes, allocate, release, upload, has, launch};
 
 Machine machine() { return {&kDriver}; }
 Machine float32_machine() { return {&kDriver, Products::kFloat32}; }
@@ -60,8 +60,8 @@ Machine float32_machine() { return {&kDriver, Products::kFloat32}; }
 
 const Backend& fiber_backend() {
   static const Backend backend = [] {
-    Backend made = backend_over<machine>("cuda-fibers", "the kernels of cuda on the CPU",
-                                         Device::kHost);
+    Backend made =
+        backend_over<machine>("cuda-fibers", "the kernels of cuda on the CPU", Device::kHost);
     return made;
   }();
   return backend;

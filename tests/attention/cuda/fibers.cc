@@ -35,8 +35,8 @@ struct Slot {
 
 struct Block {
   std::vector<Fiber> fibers;
-  std::vector<Slot> slots;   // [warps][2]
-  std::vector<char> votes;   // of each barrier with a vote
+  std::vector<Slot> slots;  // [warps][2]
+  std::vector<char> votes;  // of each barrier with a vote
   ucontext_t scheduler;
   const std::function<void()>* body = nullptr;
 };
