@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -79,7 +80,20 @@ SEXTANT_API const Backend& cpu_bf16x3_backend();
 // Whether the machine has AMX and its system permits its use.
 SEXTANT_API bool multiplies_by_amx();
 
-// All registered backends: the four above and those that join() added.
+// NVIDIA GPUs (sm_80 and later): operands, results and gradients are in the memory of the current
+// CUDA device, and calls are queued on Context::stream. If q, k and v are all bfloat16, or all
+// float16, they are multiplied as they are, weights and gradients of scores are rounded to that
+// type, and sums are float32; else, and where rotations have growth, products are float32. All
+// gradients are deterministic. q and v have at most 256 columns. Calls throw Error if
+// why_no_cuda() is not empty.
+SEXTANT_API const Backend& cuda_backend();
+// The same with float32 products for operands of any type.
+SEXTANT_API const Backend& cuda_float32_backend();
+// The reason why no GPU can be used: there is no libsextant_cuda.so, no driver or no device. Empty:
+// one can be used.
+SEXTANT_API std::string why_no_cuda();
+
+// All registered backends: the four CPU backends above and those that join() added.
 SEXTANT_API std::span<const Backend* const> backends();
 // Adds a backend, which must live until the program ends, to the list of backends(). Throws Error
 // if its name is taken. No other thread may use backends() or backend() meanwhile.

@@ -145,7 +145,7 @@ struct Arguments {
   const Visible* visible = nullptr;  // [sweeps][batch][queries]
   const KeyTile* key_tiles = nullptr;
   const KeyTilePart* parts = nullptr;
-  int32_t bands = 0;  // of table_gradients.h
+  int32_t bands = 0;  // of table_gradients.cuh
 
   Rows out;              // results, of any type
   float* lse = nullptr;  // [batch, heads, queries] by the strides of lse_rows
@@ -161,7 +161,7 @@ struct Arguments {
   Rows d_query_bias, d_key_bias;
   float* d_sink = nullptr;
 
-  // Of rows.h and sums.h.
+  // Of rows.cuh and sums.cuh.
   Rows from, to;
   PageTable pages;
   Times times;

@@ -12,24 +12,23 @@ namespace sextant::cuda {
 
 // The kernels. A number and the types of `Instance` select a function of the library.
 enum class Kernel : int32_t {
-  kFill,             // rows.h
-  kAngles,           // rows.h
-  kRotate,           // rows.h
-  kFoldRows,         // rows.h
-  kOrigins,          // sums.h
-  kMeans,            // sums.h
-  kSinkGradient,     // sums.h
-  kFoldTable,        // sums.h
-  kForward,          // forward.h
-  kQueryGradients,   // query_gradients.h
-  kKeyGradients,     // key_gradients.h
-  kValueGradients,   // key_gradients.h
-  kTableGradients,   // table_gradients.h
-  kScalarGradients,  // table_gradients.h
+  kFill,             // kernels/rows.cuh
+  kAngles,           // kernels/rows.cuh
+  kRotate,           // kernels/rows.cuh
+  kOrigins,          // kernels/sums.cuh
+  kMeans,            // kernels/sums.cuh
+  kSinkGradient,     // kernels/sums.cuh
+  kFoldTable,        // kernels/sums.cuh
+  kForward,          // kernels/forward.cuh
+  kQueryGradients,   // kernels/query_gradients.cuh
+  kKeyGradients,     // kernels/key_gradients.cuh
+  kValueGradients,   // kernels/key_gradients.cuh
+  kTableGradients,   // kernels/table_gradients.cuh
+  kScalarGradients,  // kernels/table_gradients.cuh
 };
 
 // The type of products, the most columns of a row, and the queries and keys of a tile. Kernels of
-// rows.h and sums.h have the type only.
+// kernels/rows.cuh and sums.h have the type only.
 struct Instance {
   Stored type = Stored::kFloat32;
   int32_t width = 0, tile = 0;

@@ -24,7 +24,7 @@ class DeviceMemory {
   DeviceMemory(const Driver& driver, void* stream, int64_t bytes)
       : driver_(&driver), stream_(stream) {
     if (bytes > 0)
-      expect_success("memory of " + std::to_string(bytes) + " bytes",
+      expect_success(("memory of " + std::to_string(bytes) + " bytes").c_str(),
                      driver.allocate(static_cast<size_t>(bytes), stream, &data_));
   }
   DeviceMemory(DeviceMemory&& other) noexcept
@@ -48,10 +48,6 @@ class DeviceMemory {
   }
 
  private:
-  static void expect_success(const std::string& action, const char* message) {
-    cuda::expect_success(action.c_str(), message);
-  }
-
   const Driver* driver_ = nullptr;
   void* stream_ = nullptr;
   void* data_ = nullptr;

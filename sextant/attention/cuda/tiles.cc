@@ -39,7 +39,7 @@ SharedTiles shared_tiles(Kernel kernel, Instance instance, const Arguments& size
   if (holds.d_out) to.d_out = layout.take(tile * to.value_row, size);
   if (holds.table) to.table = layout.take(2 * tile * to.table_row, size);
   if (holds.by_diagonal) to.by_diagonal = layout.take(4 * tile, sizeof(float));
-  // The rows are those of Sizes (scores.h) and of table_gradients.h.
+  // The rows are those of Sizes (scores.cuh) and of table_gradients.cuh.
   if (holds.skew) to.skew = layout.take(tile * (tile + 20), sizeof(float));
   if (holds.weights) to.weights = layout.take(tile * (tile + 8), size);
   if (kernel == Kernel::kTableGradients)

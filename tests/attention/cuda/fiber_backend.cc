@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "sextant/attention/cuda/backend.h"
-#include "sextant/attention/cuda/kernels.h"
+#include "sextant/attention/cuda/kernels/find.h"
 
 namespace sextant::cuda {
 namespace {

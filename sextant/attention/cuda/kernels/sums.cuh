@@ -2,7 +2,7 @@
 // gradient, and the gradients of sinks and tables.
 #pragma once
 
-#include "sextant/attention/cuda/rows.h"
+#include "sextant/attention/cuda/kernels/rows.cuh"
 
 namespace sextant::cuda {
 

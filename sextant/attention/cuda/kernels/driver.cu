@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sextant/attention/cuda/kernels.h"
+#include "sextant/attention/cuda/kernels/find.h"
 
 namespace sextant::cuda {
 namespace {

@@ -8,7 +8,7 @@
 // e and e' are the gradients of the two parts of p. The sums of a sweep are rotated back later.
 #pragma once
 
-#include "sextant/attention/cuda/gradients.h"
+#include "sextant/attention/cuda/kernels/gradients.cuh"
 
 namespace sextant::cuda {
 

@@ -7,8 +7,8 @@
 // a window of the table holds their scores in skewed rows.
 #pragma once
 
-#include "sextant/attention/cuda/dropout.h"
-#include "sextant/attention/cuda/tile.h"
+#include "sextant/attention/cuda/kernels/dropout.cuh"
+#include "sextant/attention/cuda/kernels/tile.cuh"
 
 namespace sextant::cuda {
 

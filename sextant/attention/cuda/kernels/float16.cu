@@ -1,4 +1,4 @@
-#include "sextant/attention/cuda/instances.h"
+#include "sextant/attention/cuda/kernels/instances.cuh"
 
 namespace sextant::cuda {
 

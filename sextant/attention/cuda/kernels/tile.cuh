@@ -6,7 +6,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "sextant/attention/cuda/device.h"
+#include "sextant/attention/cuda/kernels/device.cuh"
 
 namespace sextant::cuda {
 

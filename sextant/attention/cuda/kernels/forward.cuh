@@ -4,7 +4,7 @@
 // whatever else is in the call.
 #pragma once
 
-#include "sextant/attention/cuda/scores.h"
+#include "sextant/attention/cuda/kernels/scores.cuh"
 
 namespace sextant::cuda {
 

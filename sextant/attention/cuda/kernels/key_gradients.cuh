@@ -8,7 +8,7 @@
 //   v                      sum of p_ij m_ij d_out_i              value_gradients
 #pragma once
 
-#include "sextant/attention/cuda/gradients.h"
+#include "sextant/attention/cuda/kernels/gradients.cuh"
 
 namespace sextant::cuda {
 

@@ -1,5 +1,5 @@
-#include "sextant/attention/cuda/kernels.h"
-#include "sextant/attention/cuda/sums.h"
+#include "sextant/attention/cuda/kernels/find.h"
+#include "sextant/attention/cuda/kernels/sums.cuh"
 
 namespace sextant::cuda {
 

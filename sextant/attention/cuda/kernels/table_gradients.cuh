@@ -11,7 +11,7 @@
 //   w[d]   sum of ds_ij times the derivative of s_ij by w[d]     scalar_gradients, kWeight
 #pragma once
 
-#include "sextant/attention/cuda/key_gradients.h"
+#include "sextant/attention/cuda/kernels/key_gradients.cuh"
 
 namespace sextant::cuda {
 

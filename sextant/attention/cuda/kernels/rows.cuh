@@ -2,7 +2,7 @@
 // gradients that are rotated back.
 #pragma once
 
-#include "sextant/attention/cuda/tile.h"
+#include "sextant/attention/cuda/kernels/tile.cuh"
 
 namespace sextant::cuda {
 

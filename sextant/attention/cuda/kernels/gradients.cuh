@@ -5,7 +5,7 @@
 // where m is the factor of dropout. A key that is hidden has none.
 #pragma once
 
-#include "sextant/attention/cuda/forward.h"
+#include "sextant/attention/cuda/kernels/forward.cuh"
 
 namespace sextant::cuda {
 

@@ -1,9 +1,9 @@
 // The instances of the kernels over tiles, for the sources that compile one type each.
 #pragma once
 
-#include "sextant/attention/cuda/kernels.h"
-#include "sextant/attention/cuda/query_gradients.h"
-#include "sextant/attention/cuda/table_gradients.h"
+#include "sextant/attention/cuda/kernels/find.h"
+#include "sextant/attention/cuda/kernels/query_gradients.cuh"
+#include "sextant/attention/cuda/kernels/table_gradients.cuh"
 
 namespace sextant::cuda {
 

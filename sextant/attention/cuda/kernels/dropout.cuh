@@ -2,7 +2,7 @@
 // (keys, query row, head, entry) gives the words of four keys.
 #pragma once
 
-#include "sextant/attention/cuda/device.h"
+#include "sextant/attention/cuda/kernels/device.cuh"
 
 namespace sextant::cuda {
 
