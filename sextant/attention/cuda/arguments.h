@@ -36,7 +36,7 @@ struct TableRows {
 
 // Rows [row, row + queries) of q and their keys, as plan.h's Frame.
 struct FrameRows {
-  int64_t query_row = 0, queries = 0, key_row = 0, keys = 0;
+  int32_t query_row = 0, queries = 0, key_row = 0, keys = 0;
   int64_t diagonal = 0;    // of the first query and the first key
   int32_t batch = -1;      // -1: every one
   int32_t first_tile = 0;  // in Arguments::query_tiles, one batch entry after the other
@@ -47,7 +47,7 @@ struct FrameRows {
 // Arguments::spans + item * sweeps.
 struct QueryTile {
   int32_t batch = 0, frame = 0;
-  int64_t first_query = 0;  // a row of q
+  int32_t first_query = 0;  // a row of q
 };
 // Rows of k that a tile of queries sees in one sweep; `first` begins a tile of keys, which is
 // counted from the frame's first key.
@@ -58,12 +58,12 @@ struct KeySpan {
 // A tile of keys of one batch entry and the queries that may see it.
 struct KeyTile {
   int32_t batch = 0, first_part = 0, parts = 0;
-  int64_t first_key = 0;  // a row of k
+  int32_t first_key = 0;  // a row of k
 };
 // Queries [first_query, last_query) of a frame, in one sweep; first_query begins a tile.
 struct KeyTilePart {
   int32_t frame = 0, sweep = 0;
-  int64_t first_query = 0, last_query = 0;
+  int32_t first_query = 0, last_query = 0;
 };
 
 // The rows of k that a query sees in a sweep.
@@ -125,7 +125,7 @@ enum Parts : int32_t { kProducts = 1, kImaginary = 2, kTable = 4, kBias = 8, kWe
 
 struct Arguments {
   int32_t batch = 0, heads = 0, key_heads = 0, group = 1;
-  int64_t queries = 0, keys = 0, diagonals = 0;
+  int32_t queries = 0, keys = 0, diagonals = 0;
   int32_t depth = 0, depth16 = 0, width = 0, width16 = 0;  // columns of q and k, and of v
   int32_t sweeps = 0;
   float scale = 1, softcap = 0;

@@ -105,9 +105,9 @@ Launcher::Launcher(const Machine& machine, const Operands<float>& operands,
   a_.heads = static_cast<int32_t>(shape_.heads);
   a_.key_heads = static_cast<int32_t>(shape_.key_heads);
   a_.group = a_.key_heads == 0 ? 1 : a_.heads / a_.key_heads;
-  a_.queries = shape_.queries;
-  a_.keys = shape_.keys;
-  a_.diagonals = host.diagonals.count;
+  a_.queries = static_cast<int32_t>(shape_.queries);
+  a_.keys = static_cast<int32_t>(shape_.keys);
+  a_.diagonals = static_cast<int32_t>(host.diagonals.count);
   a_.depth = static_cast<int32_t>(shape_.columns);
   a_.depth16 = round_up(shape_.columns, 16);
   a_.width = static_cast<int32_t>(shape_.value_columns);

@@ -45,10 +45,10 @@ void add_query_tiles(const Plan& plan, const PlanShape& shape, const Frame& fram
                      PassPlan& pass) {
   const auto number = static_cast<int32_t>(pass.frames.size());
   pass.frames.push_back(
-      {.query_row = frame.query_row,
-       .queries = frame.queries,
-       .key_row = frame.key_row,
-       .keys = frame.keys,
+      {.query_row = static_cast<int32_t>(frame.query_row),
+       .queries = static_cast<int32_t>(frame.queries),
+       .key_row = static_cast<int32_t>(frame.key_row),
+       .keys = static_cast<int32_t>(frame.keys),
        .diagonal = plan.diagonals.index(frame.distance(frame.query_row, frame.key_row)),
        .batch = static_cast<int32_t>(frame.batch),
        .first_tile = static_cast<int32_t>(pass.query_tiles.size()),
@@ -57,7 +57,7 @@ void add_query_tiles(const Plan& plan, const PlanShape& shape, const Frame& fram
   const auto [first, last] = batches_of(frame, shape);
   for (int64_t b = first; b < last; ++b)
     for (int64_t i = frame.query_row; i < end; i += tile) {
-      pass.query_tiles.push_back({static_cast<int32_t>(b), number, i});
+      pass.query_tiles.push_back({static_cast<int32_t>(b), number, static_cast<int32_t>(i)});
       for (const Sweep& sweep : plan.sweeps)
         pass.spans.push_back(span_of(sweep, frame, b, i, std::min(i + tile, end), tile));
     }
@@ -74,7 +74,7 @@ void add_key_tiles(const PlanShape& shape, size_t sweeps, int32_t tile, PassPlan
       const KeySpan span = pass.spans[at * sweeps + n];
       if (span.first >= span.last) continue;
       const FrameRows& frame = pass.frames[static_cast<size_t>(query.frame)];
-      const int64_t end = std::min(query.first_query + tile, frame.query_row + frame.queries);
+      const int32_t end = std::min(query.first_query + tile, frame.query_row + frame.queries);
       for (int64_t t = span.first / tile; t <= (span.last - 1) / tile; ++t) {
         auto& list = parts[static_cast<size_t>(query.batch * tiles + t)];
         const auto sweep = static_cast<int32_t>(n);
@@ -89,7 +89,7 @@ void add_key_tiles(const PlanShape& shape, size_t sweeps, int32_t tile, PassPlan
       const auto& list = parts[static_cast<size_t>(b * tiles + t)];
       if (list.empty()) continue;
       pass.key_tiles.push_back({static_cast<int32_t>(b), static_cast<int32_t>(pass.parts.size()),
-                                static_cast<int32_t>(list.size()), t * tile});
+                                static_cast<int32_t>(list.size()), static_cast<int32_t>(t * tile)});
       pass.parts.insert(pass.parts.end(), list.begin(), list.end());
     }
 }

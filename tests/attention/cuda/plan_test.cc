@@ -44,7 +44,7 @@ Pairs pairs_of_queries(const PassPlan& pass, const std::vector<Visible>& visible
       if (span.first < span.last) {
         EXPECT_EQ((span.first - frame.key_row) % tile, 0);
       }
-      for (int64_t i = query.first_query;
+      for (int32_t i = query.first_query;
            i < std::min(query.first_query + tile, frame.query_row + frame.queries); ++i) {
         const Visible seen =
             visible[(n * static_cast<size_t>(shape.batch) + static_cast<size_t>(query.batch)) *
@@ -66,8 +66,8 @@ Pairs pairs_of_keys(const PassPlan& pass, const Pairs& visible, int32_t tile) {
       const KeyTilePart& part = pass.parts[static_cast<size_t>(p)];
       const FrameRows& frame = pass.frames[static_cast<size_t>(part.frame)];
       EXPECT_EQ((part.first_query - frame.query_row) % tile, 0);
-      for (int64_t i = part.first_query; i < part.last_query; ++i)
-        for (int64_t j = std::max(key.first_key, frame.key_row);
+      for (int32_t i = part.first_query; i < part.last_query; ++i)
+        for (int32_t j = std::max(key.first_key, frame.key_row);
              j < std::min(key.first_key + tile, frame.key_row + frame.keys); ++j) {
           const std::tuple pair(key.batch, static_cast<size_t>(part.sweep), i, j);
           if (visible.count(pair) > 0) {

@@ -118,13 +118,13 @@ SEXTANT_DEVICE void write_row(const Arguments& a, int64_t row, int half, float f
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void forward(const Arguments a) {
   constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
-  const int64_t item = block().x;
+  const int32_t item = block().x;
   Place at = place_of_queries(a, item, block().y);
   float out[kOutParts][4];
   clear(out);
   RunningSoftmax softmax;
   for (int half = 0; half < 2; ++half) {
-    const int64_t i = at.first_query + tile_row(2 * half);
+    const int32_t i = at.first_query + tile_row(2 * half);
     const bool sink = a.sink && i < at.last_query();
     const double origin =
         sink && a.origins ? a.origins[(static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries + i]
@@ -158,7 +158,7 @@ SEXTANT_KERNEL void forward(const Arguments a) {
   }
   SEXTANT_UNROLL
   for (int half = 0; half < 2; ++half) {
-    const int64_t i = at.first_query + tile_row(2 * half);
+    const int32_t i = at.first_query + tile_row(2 * half);
     if (i >= at.last_query()) continue;
     const float total = softmax.total[half];
     const float factor = total == 0 ? 0.0F : 1 / total;

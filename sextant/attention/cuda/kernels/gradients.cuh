@@ -69,7 +69,7 @@ SEXTANT_DEVICE void write_sums(const float (&sums)[kParts][4], float* to, int64_
                                int columns16, int32_t accumulate, const RowOf& row_of) {
   each_element<kParts>([&](int n, int e) {
     const int c = 8 * n + lane_column(e);
-    const int64_t row = row_of(tile_row(e));
+    const int32_t row = row_of(tile_row(e));
     if (row < 0 || c >= columns16) return;
     float& sum = to[(first_of_head + row) * columns16 + c];
     sum = accumulate != 0 ? sum + sums[n][e] : sums[n][e];
@@ -79,13 +79,13 @@ SEXTANT_DEVICE void write_sums(const float (&sums)[kParts][4], float* to, int64_
 // Multiplies sums of a warp's rows by their growth, counted from the origin.
 template <int kParts>
 SEXTANT_DEVICE void grow_sums(float (&sums)[kParts][4], const Arguments& a, const Place& at,
-                              bool keys, int64_t first, int64_t last, GrowthOrigin origin) {
+                              bool keys, int32_t first, int32_t last, GrowthOrigin origin) {
   const SweepRows& sweep = a.sweep[at.sweep];
   if (!sweep.growth) return;
   const Times& own = keys ? sweep.key_times : sweep.query_times;
   each_element<kParts>([&](int n, int e) {
     const int c = 8 * n + lane_column(e);
-    const int64_t row = first + tile_row(e);
+    const int32_t row = first + tile_row(e);
     if (c >= a.depth || row >= last) return;
     const Channel& channel = sweep.growth[c];
     const int64_t base = at.b * own.batch_stride + channel.axis * own.rows;

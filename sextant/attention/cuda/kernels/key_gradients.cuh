@@ -22,7 +22,7 @@ SEXTANT_DEVICE void each_query_tile(const Arguments& a, const KeyTile& tile, Pla
     at.frame = a.frames + part.frame;
     at.sweep = part.sweep;
     at.first_query = part.first_query;
-    const int64_t middle = at.first_key + kTile / 2;
+    const int32_t middle = at.first_key + kTile / 2;
     const GrowthOrigin origin = {true, middle < a.keys ? middle : a.keys - 1};
     sync_block();
     const bool keys_found = load_keys<T, kTile>(a, at, origin).keys;
@@ -93,8 +93,8 @@ SEXTANT_DEVICE void add_key_bias(const Arguments& a, const Place& at,
     });
   }
   sync_block();
-  const int64_t last = at.frame->key_row + at.frame->keys;
-  const int64_t j = at.first_key + thread();
+  const int32_t last = at.frame->key_row + at.frame->keys;
+  const int32_t j = at.first_key + thread();
   if (thread() < kTile && j >= at.frame->key_row && j < last) {
     float sum = 0;
     for (int w = 0; w < kTile / 16; ++w) sum += of_warps[w * kTile + thread()];
@@ -113,7 +113,7 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
   clear(sums);
   const int64_t head = (static_cast<int64_t>(at.b) * a.key_heads + at.key_head) * a.keys;
   const auto row_of = [&](int r) {
-    const int64_t j = at.first_key + r;
+    const int32_t j = at.first_key + r;
     return j < a.keys ? j : -1;
   };
   each_query_tile<T, kTile>(
@@ -167,7 +167,7 @@ SEXTANT_KERNEL void value_gradients(const Arguments a) {
       [](GrowthOrigin) {});
   const int64_t head = (static_cast<int64_t>(at.b) * a.key_heads + at.key_head) * a.keys;
   write_sums(sums, a.sums, head, a.width16, 1, [&](int r) {
-    const int64_t j = at.first_key + r;
+    const int32_t j = at.first_key + r;
     return j < a.keys ? j : -1;
   });
 }

@@ -29,14 +29,14 @@ template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void query_gradients(const Arguments a) {
   constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
   constexpr int kWeightsRow = Sizes<kTile>::kWeightsRow;
-  const int64_t item = block().x;
+  const int32_t item = block().x;
   Place at = place_of_queries(a, item, block().y);
   float sums[kOutParts][4];
   clear(sums);
   const GrowthOrigin origin = middle_of_queries(at, kTile);
   const int64_t head = (static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries;
   const auto row_of = [&](int r) {
-    const int64_t i = at.first_query + r;
+    const int32_t i = at.first_query + r;
     return i < at.last_query() ? i : -1;
   };
   load_d_out<T, kTile>(a, at);

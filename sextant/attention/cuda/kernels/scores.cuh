@@ -16,9 +16,9 @@ namespace sextant::cuda {
 struct Place {
   int32_t b = 0, h = 0, key_head = 0, sweep = 0;
   const FrameRows* frame = nullptr;
-  int64_t first_query = 0, first_key = 0;  // rows of q and k
+  int32_t first_query = 0, first_key = 0;  // rows of q and k
 
-  SEXTANT_DEVICE int64_t last_query() const { return frame->query_row + frame->queries; }
+  SEXTANT_DEVICE int32_t last_query() const { return frame->query_row + frame->queries; }
   SEXTANT_DEVICE int64_t corner() const {
     return frame->diagonal + (first_key - frame->key_row) - (first_query - frame->query_row);
   }
@@ -47,7 +47,7 @@ SEXTANT_DEVICE int tile_row(int e) { return 16 * warp() + lane_row(e); }
 SEXTANT_DEVICE LaneRows lane_rows(const Arguments& a, const Place& at) {
   LaneRows rows;
   for (int n = 0; n < 2; ++n) {
-    const int64_t i = at.first_query + tile_row(2 * n);
+    const int32_t i = at.first_query + tile_row(2 * n);
     const int64_t index = (static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries + i;
     const bool inside = i < at.last_query();
     rows.visible[n] =
@@ -64,8 +64,8 @@ SEXTANT_DEVICE LaneRows lane_rows(const Arguments& a, const Place& at) {
 // side or of their own: queries by e^(growth (t - from)), keys by e^(growth (from - t)).
 template <class T>
 SEXTANT_DEVICE void grow(T* tile, int row, int rows, const Arguments& a, const SweepRows& sweep,
-                         int b, bool keys, int64_t first, int64_t last, const Times& from,
-                         int64_t from_row) {
+                         int b, bool keys, int32_t first, int32_t last, const Times& from,
+                         int32_t from_row) {
   const Times& own = keys ? sweep.key_times : sweep.query_times;
   for (int n = thread(); n < rows * a.depth; n += threads()) {
     const int r = n / a.depth, c = n % a.depth;
@@ -83,10 +83,10 @@ SEXTANT_DEVICE void grow(T* tile, int row, int rows, const Arguments& a, const S
 // The row from whose position growth is counted: the middle one of a tile.
 struct GrowthOrigin {
   bool of_keys = false;
-  int64_t row = 0;
+  int32_t row = 0;
 };
 SEXTANT_DEVICE GrowthOrigin middle_of_queries(const Place& at, int tile) {
-  const int64_t middle = at.first_query + tile / 2, last = at.last_query() - 1;
+  const int32_t middle = at.first_query + tile / 2, last = at.last_query() - 1;
   return {false, middle < last ? middle : last};
 }
 
@@ -96,7 +96,7 @@ SEXTANT_DEVICE bool load_queries(const Arguments& a, const Place& at, GrowthOrig
   const SweepRows& sweep = a.sweep[at.sweep];
   const SharedTiles& to = a.shared;
   const auto row_of = [&](int r) {
-    const int64_t i = at.first_query + r;
+    const int32_t i = at.first_query + r;
     return i < at.last_query() ? i : -1;
   };
   const Times& from = origin.of_keys ? sweep.key_times : sweep.query_times;
@@ -121,7 +121,7 @@ template <class T, int kTile>
 SEXTANT_DEVICE bool load_d_out(const Arguments& a, const Place& at) {
   return load_rows(shared_at<T>(a.shared.d_out), a.shared.value_row, kTile, a.width16, a.d_out,
                    at.b, at.h, [&](int r) {
-                     const int64_t i = at.first_query + r;
+                     const int32_t i = at.first_query + r;
                      return i < at.last_query() ? i : -1;
                    });
 }
@@ -134,9 +134,9 @@ template <class T, int kTile>
 SEXTANT_DEVICE FoundInKeys load_keys(const Arguments& a, const Place& at, GrowthOrigin origin) {
   const SweepRows& sweep = a.sweep[at.sweep];
   const SharedTiles& to = a.shared;
-  const int64_t first = at.frame->key_row, last = first + at.frame->keys;
+  const int32_t first = at.frame->key_row, last = first + at.frame->keys;
   const auto row_of = [&](int r) {
-    const int64_t j = at.first_key + r;
+    const int32_t j = at.first_key + r;
     return j >= first && j < last ? j : -1;
   };
   FoundInKeys found;
@@ -236,8 +236,8 @@ SEXTANT_DEVICE uint32_t bits_of(const Place& at, const F& f) {
   uint32_t bits = 0;
   SEXTANT_ROLL
   for (int n = 0; n < 4 * kParts; ++n) {
-    const int64_t i = at.first_query + tile_row(n % 4);
-    const int64_t j = at.first_key + 8 * (n / 4) + lane_column(n % 4);
+    const int32_t i = at.first_query + tile_row(n % 4);
+    const int32_t j = at.first_key + 8 * (n / 4) + lane_column(n % 4);
     bits |= static_cast<uint32_t>(f(n % 4 / 2, i, j)) << n;
   }
   return bits;
@@ -245,7 +245,7 @@ SEXTANT_DEVICE uint32_t bits_of(const Place& at, const F& f) {
 template <int kParts>
 SEXTANT_DEVICE uint32_t visible_bits(const Arguments& a, const Place& at, const LaneRows& rows) {
   const Visible low = rows.visible[0], high = rows.visible[1];
-  return bits_of<kParts>(at, [&](int half, int64_t i, int64_t j) {
+  return bits_of<kParts>(at, [&](int half, int32_t i, int32_t j) {
     const Visible seen = half == 0 ? low : high;
     return j >= seen.first && j < seen.last &&
            (!a.mask ||
@@ -257,7 +257,7 @@ template <int kParts>
 SEXTANT_DEVICE uint32_t kept_bits(const Arguments& a, const Place& at) {
   if (a.dropout.on == 0) return ~0U;
   return bits_of<kParts>(
-      at, [&](int, int64_t i, int64_t j) { return keeps(a.dropout, at.b, at.h, i, j); });
+      at, [&](int, int32_t i, int32_t j) { return keeps(a.dropout, at.b, at.h, i, j); });
 }
 SEXTANT_DEVICE bool has_bit(uint32_t bits, int n, int e) { return (bits >> (4 * n + e) & 1U) != 0; }
 
@@ -289,7 +289,7 @@ SEXTANT_DEVICE void score_tile(const Arguments& a, const Place& at, const LaneRo
   const uint32_t visible = visible_bits<kParts>(a, at, rows);
   each_element<kParts>([&](int n, int e) {
     const int il = tile_row(e), jl = 8 * n + lane_column(e), half = e / 2;
-    const int64_t i = at.first_query + il, j = at.first_key + jl;
+    const int32_t i = at.first_query + il, j = at.first_key + jl;
     const int r = jl - il + kTile - 1;
     const float p = s[n][e];
     const float size = from.q_imag >= 0 ? hypotf(p, imaginary[n][e]) : p;

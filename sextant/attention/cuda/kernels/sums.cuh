@@ -44,7 +44,7 @@ SEXTANT_KERNEL inline void means(const Arguments a) {
 SEXTANT_KERNEL inline void sink_gradient(const Arguments a) {
   const int32_t h = block().y;
   double sum = 0;
-  for (int64_t n = thread(); n < a.batch * a.queries; n += threads()) {
+  for (int64_t n = thread(); n < static_cast<int64_t>(a.batch) * a.queries; n += threads()) {
     const int64_t b = n / a.queries, i = n % a.queries, at = (b * a.heads + h) * a.queries + i;
     const float lse = a.lse[place_of(a.lse_rows, b, h, i, 0)];
     if (lse == -INFINITY) continue;

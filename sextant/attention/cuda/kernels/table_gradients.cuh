@@ -18,9 +18,9 @@ namespace sextant::cuda {
 // Whether any query of a tile sees a key of at.first_key's tile in the sweep.
 template <int kTile>
 SEXTANT_DEVICE bool meets(const Arguments& a, const Place& at) {
-  const int64_t n = (at.first_query - at.frame->query_row) / kTile;
-  const int64_t entry = at.frame->batch < 0 ? at.b : 0;
-  const int64_t item = at.frame->first_tile + entry * at.frame->tiles + n;
+  const int32_t n = (at.first_query - at.frame->query_row) / kTile;
+  const int32_t entry = at.frame->batch < 0 ? at.b : 0;
+  const int32_t item = at.frame->first_tile + entry * at.frame->tiles + n;
   const KeySpan span = a.spans[item * a.sweeps + at.sweep];
   return span.first < span.last && span.first < at.first_key + kTile && at.first_key < span.last;
 }
@@ -36,8 +36,9 @@ SEXTANT_DEVICE void each_tile_of_band(const Arguments& a, Place& at, F&& f) {
     for (at.b = first; at.b < last; ++at.b)
       for (at.first_query = at.frame->query_row; at.first_query < at.last_query();
            at.first_query += kTile) {
-        at.first_key = at.frame->key_row + corner - at.frame->diagonal +
-                       (at.first_query - at.frame->query_row);
+        const int64_t key = corner - at.frame->diagonal + (at.first_query - at.frame->query_row);
+        if (key <= -kTile || key >= at.frame->keys) continue;
+        at.first_key = static_cast<int32_t>(at.frame->key_row + key);
         for (at.sweep = 0; at.sweep < a.sweeps; ++at.sweep) {
           if (!meets<kTile>(a, at)) continue;
           const GrowthOrigin origin = middle_of_queries(at, kTile);
