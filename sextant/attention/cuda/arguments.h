@@ -117,7 +117,6 @@ struct SharedTiles {
   int32_t q = -1, q_raw = -1, q_imag = -1, k = -1, k_raw = -1, v = -1, d_out = -1, table = -1;
   int32_t skew = -1, weights = -1, skewed = -1, by_diagonal = -1;
   int32_t bytes = 0;
-  int32_t row = 0, value_row = 0, table_row = 0;  // elements from one row to the next
 };
 
 // The parts of a gradient that a launch computes.

@@ -200,7 +200,7 @@ void Launcher::choose_instance(const Machine& machine, const Plan& plan, PassOf 
       if (width < std::max(a_.depth, a_.width) || !driver_.has(kernels[0], instance_)) continue;
       int32_t bytes = 0;
       for (const Kernel kernel : kernels)
-        bytes = std::max(bytes, shared_tiles(kernel, instance_, a_, holds(kernel, ~0)).bytes);
+        bytes = std::max(bytes, shared_tiles(kernel, instance_, holds(kernel, ~0)).bytes);
       if (bytes <= most) return;
       least = bytes;
     }
@@ -246,7 +246,7 @@ void Launcher::launch_rows(Kernel kernel, const Arguments& arguments, int64_t el
 void Launcher::launch_tiles(Kernel kernel, Arguments arguments, int64_t x, int64_t heads,
                             int64_t z) {
   if (x == 0 || heads == 0 || z == 0) return;
-  arguments.shared = shared_tiles(kernel, instance_, arguments, holds(kernel, arguments.what));
+  arguments.shared = shared_tiles(kernel, instance_, holds(kernel, arguments.what));
   const Grid grid = {.x = x,
                      .y = static_cast<int32_t>(heads),
                      .z = static_cast<int32_t>(z),

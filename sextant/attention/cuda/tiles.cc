@@ -1,7 +1,5 @@
 #include "sextant/attention/cuda/tiles.h"
 
-#include <algorithm>
-
 namespace sextant::cuda {
 namespace {
 
@@ -21,23 +19,19 @@ class Layout {
 
 }  // namespace
 
-SharedTiles shared_tiles(Kernel kernel, Instance instance, const Arguments& sizes,
-                         const Holds& holds) {
+SharedTiles shared_tiles(Kernel kernel, Instance instance, const Holds& holds) {
   const int64_t size = instance.type == Stored::kFloat32 ? 4 : 2, tile = instance.tile;
-  const int32_t pad = static_cast<int32_t>(16 / size);
+  const int64_t row = instance.width + 16 / size;  // kRowOf (tile.cuh)
   SharedTiles to;
-  to.row = sizes.depth16 + pad;
-  to.value_row = sizes.width16 + pad;
-  to.table_row = std::max(to.row, to.value_row);
   Layout layout;
-  to.q = layout.take(tile * to.row, size);
-  to.q_raw = holds.q_raw ? layout.take(tile * to.row, size) : to.q;
-  if (holds.q_imag) to.q_imag = layout.take(tile * to.row, size);
-  to.k = layout.take(tile * to.row, size);
-  to.k_raw = holds.k_raw ? layout.take(tile * to.row, size) : to.k;
-  if (holds.v) to.v = layout.take(tile * to.value_row, size);
-  if (holds.d_out) to.d_out = layout.take(tile * to.value_row, size);
-  if (holds.table) to.table = layout.take(2 * tile * to.table_row, size);
+  to.q = layout.take(tile * row, size);
+  to.q_raw = holds.q_raw ? layout.take(tile * row, size) : to.q;
+  if (holds.q_imag) to.q_imag = layout.take(tile * row, size);
+  to.k = layout.take(tile * row, size);
+  to.k_raw = holds.k_raw ? layout.take(tile * row, size) : to.k;
+  if (holds.v) to.v = layout.take(tile * row, size);
+  if (holds.d_out) to.d_out = layout.take(tile * row, size);
+  if (holds.table) to.table = layout.take(2 * tile * row, size);
   if (holds.by_diagonal) to.by_diagonal = layout.take(4 * tile, sizeof(float));
   // The rows are those of Sizes (scores.cuh) and of table_gradients.cuh.
   if (holds.skew) to.skew = layout.take(tile * (tile + 20), sizeof(float));

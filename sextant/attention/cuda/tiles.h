@@ -13,8 +13,7 @@ struct Holds {
 };
 
 // The tiles of a kernel, and their size in bytes.
-SharedTiles shared_tiles(Kernel kernel, Instance instance, const Arguments& sizes,
-                         const Holds& holds);
+SharedTiles shared_tiles(Kernel kernel, Instance instance, const Holds& holds);
 
 inline int32_t round_up(int64_t n, int64_t unit) {
   return static_cast<int32_t>((n + unit - 1) / unit * unit);

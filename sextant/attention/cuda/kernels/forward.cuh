@@ -27,14 +27,14 @@ SEXTANT_DEVICE void take_weights(float (&s)[kParts][4], RunningSoftmax& softmax,
     const float origin = most == -INFINITY ? 0.0F : most;
     const float rescale = expf(softmax.most[half] - origin);
     softmax.most[half] = most;
-    float sum = 0;
+    float sums[2] = {};  // of each of the lane's columns
     each_element<kParts>([&](int n, int e) {
       if (e / 2 != half) return;
-
       s[n][e] = expf(s[n][e] - origin);
-      sum += s[n][e];
+      sums[e % 2] += s[n][e];
     });
-    softmax.total[half] = softmax.total[half] * rescale + sum_of_row(sum);
+    const float sum = sum_of_row(sums[0] + sums[1]);
+    softmax.total[half] = softmax.total[half] * rescale + sum;
     SEXTANT_UNROLL
     for (int n = 0; n < kOutParts; ++n) {
       out[n][2 * half] *= rescale;
@@ -68,19 +68,19 @@ SEXTANT_DEVICE void store_skewed(const float (&s)[kParts][4], T* to) {
 
 // Adds the products of weights by diagonal with the rows of a table: for each query of the warp,
 // the sum over keys of weight * table[d]. All threads call it.
-template <class T, int kTile, int kParts, int kOutParts>
+template <class T, int kWidth, int kTile, int kParts, int kOutParts>
 SEXTANT_DEVICE void add_table_rows(const Arguments& a, const TableRows& table, const Place& at,
                                    int columns16, const float (&s)[kParts][4],
                                    float (&out)[kOutParts][4]) {
   using Size = Sizes<kTile>;
   sync_block();
-  const bool found = sync_block_any(load_table<T, kTile>(a, table, at, columns16));
+  const bool found = sync_block_any(load_table<T, kWidth, kTile>(a, table, at, columns16));
   T* const skewed = shared_at<T>(a.shared.skewed);
   store_skewed<T, kTile>(s, skewed);
   multiply<false, true>(
       out, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,
-      shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * a.shared.table_row,
-      a.shared.table_row, Size::kWindow, columns16 / 8, found);
+      shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * kRowOf<T, kWidth>,
+      kRowOf<T, kWidth>, Size::kWindow, columns16 / 8, found);
   sync_warp();
 }
 
@@ -137,23 +137,23 @@ SEXTANT_KERNEL void forward(const Arguments a) {
     if (span.first >= span.last) continue;
     const GrowthOrigin origin = middle_of_queries(at, kTile);
     sync_block();
-    load_queries<T, kTile>(a, at, origin);
+    load_queries<T, kWidth, kTile>(a, at, origin);
     const LaneRows rows = lane_rows(a, at);
     for (at.first_key = span.first; at.first_key < span.last; at.first_key += kTile) {
       sync_block();
       load_by_diagonal<kTile>(a, at);
-      const bool found = sync_block_any(load_keys<T, kTile>(a, at, origin).values);
+      const bool found = sync_block_any(load_keys<T, kWidth, kTile>(a, at, origin).values);
       float s[kParts][4], real[kParts][4], imaginary[kParts][4];
-      score_tile<T, kTile, Slope::kNone>(a, at, rows, s, real, imaginary);
+      score_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, s, real, imaginary);
       take_weights(s, softmax, out);
       drop(a, at, s);
       T* const weights = shared_at<T>(a.shared.weights);
       store_weights<T, kTile>(s, weights);
       sync_warp();
       multiply<false, true>(out, weights + 16 * warp() * Sizes<kTile>::kWeightsRow,
-                            Sizes<kTile>::kWeightsRow, shared_at<T>(a.shared.v), a.shared.value_row,
+                            Sizes<kTile>::kWeightsRow, shared_at<T>(a.shared.v), kRowOf<T, kWidth>,
                             kTile, a.width16 / 8, found);
-      if (a.on_value.rows) add_table_rows<T, kTile>(a, a.on_value, at, a.width16, s, out);
+      if (a.on_value.rows) add_table_rows<T, kWidth, kTile>(a, a.on_value, at, a.width16, s, out);
     }
   }
   SEXTANT_UNROLL

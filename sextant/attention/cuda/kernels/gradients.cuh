@@ -11,19 +11,19 @@ namespace sextant::cuda {
 
 // s becomes the weights p m, and ds the gradients of scores. d_out, keys and values are loaded.
 // wants_scores: else ds is not computed.
-template <class T, int kTile, Slope kSlope, int kParts>
+template <class T, int kWidth, int kTile, Slope kSlope, int kParts>
 SEXTANT_DEVICE void gradients_of_tile(const Arguments& a, const Place& at, const LaneRows& rows,
                                       bool wants_scores, float (&s)[kParts][4],
                                       float (&ds)[kParts][4], float (&real)[kParts][4],
                                       float (&imaginary)[kParts][4]) {
-  score_tile<T, kTile, kSlope>(a, at, rows, s, real, imaginary);
+  score_tile<T, kWidth, kTile, kSlope>(a, at, rows, s, real, imaginary);
   clear(ds);
   if (wants_scores) {
     const T* const d_out = shared_at<T>(a.shared.d_out);
-    multiply<false, false>(ds, d_out + 16 * warp() * a.shared.value_row, a.shared.value_row,
-                           shared_at<T>(a.shared.v), a.shared.value_row, a.width16, kParts);
+    multiply<false, false>(ds, d_out + 16 * warp() * kRowOf<T, kWidth>, kRowOf<T, kWidth>,
+                           shared_at<T>(a.shared.v), kRowOf<T, kWidth>, a.width16, kParts);
     if (a.on_value.rows)
-      add_on_rows<T, kTile>(a, a.on_value, at, d_out, a.shared.value_row, a.width16, ds);
+      add_on_rows<T, kWidth, kTile>(a, a.on_value, at, d_out, kRowOf<T, kWidth>, a.width16, ds);
   }
   const uint32_t kept_ones = kept_bits<kParts>(a, at);
   each_element<kParts>([&](int n, int e) {

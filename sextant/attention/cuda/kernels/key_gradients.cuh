@@ -14,7 +14,7 @@ namespace sextant::cuda {
 
 // Calls f(found in queries, found in keys, lane's rows) for each tile of queries in each part, with
 // tiles loaded. done(sweep) is called behind the last part of each sweep.
-template <class T, int kTile, class F, class Done>
+template <class T, int kWidth, int kTile, class F, class Done>
 SEXTANT_DEVICE void each_query_tile(const Arguments& a, const KeyTile& tile, Place& at, F&& f,
                                     Done&& done) {
   for (int n = 0; n < tile.parts; ++n) {
@@ -25,15 +25,15 @@ SEXTANT_DEVICE void each_query_tile(const Arguments& a, const KeyTile& tile, Pla
     const int32_t middle = at.first_key + kTile / 2;
     const GrowthOrigin origin = {true, middle < a.keys ? middle : a.keys - 1};
     sync_block();
-    const bool keys_found = load_keys<T, kTile>(a, at, origin).keys;
+    const bool keys_found = load_keys<T, kWidth, kTile>(a, at, origin).keys;
     for (int h = 0; h < a.group; ++h) {
       at.h = at.key_head * a.group + h;
       for (at.first_query = part.first_query; at.first_query < part.last_query;
            at.first_query += kTile) {
         sync_block();
         load_by_diagonal<kTile>(a, at);
-        bool found = load_queries<T, kTile>(a, at, origin);
-        if (a.shared.d_out >= 0) found |= load_d_out<T, kTile>(a, at);
+        bool found = load_queries<T, kWidth, kTile>(a, at, origin);
+        if (a.shared.d_out >= 0) found |= load_d_out<T, kWidth, kTile>(a, at);
         found = sync_block_any(found || keys_found);
         f(found, lane_rows(a, at));
       }
@@ -116,28 +116,29 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
     const int32_t j = at.first_key + r;
     return j < a.keys ? j : -1;
   };
-  each_query_tile<T, kTile>(
+  each_query_tile<T, kWidth, kTile>(
       a, tile, at,
       [&](bool found, const LaneRows& rows) {
         float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
-        gradients_of_tile<T, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds, real, imaginary);
+        gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds, real,
+                                                                imaginary);
         if ((a.what & kBias) != 0) add_key_bias<kTile>(a, at, ds);
         if ((a.what & kImaginary) != 0) take_imaginary(imaginary, real);
         scale_by(ds, real);
         if ((a.what & (kProducts | kImaginary)) != 0) {
           const bool of_imaginary = (a.what & kImaginary) != 0;
           add_queries<T, kTile>(a, real, shared_at<T>(of_imaginary ? a.shared.q_imag : a.shared.q),
-                                a.shared.row, a.depth16, found, sums);
+                                kRowOf<T, kWidth>, a.depth16, found, sums);
         }
         if ((a.what & kTable) != 0) {
           const int columns16 = round_up_16(a.on_key.rows.columns);
           T* const skewed = shared_at<T>(a.shared.skewed);
           sync_block();
-          const bool bad = sync_block_any(load_table<T, kTile>(a, a.on_key, at, columns16));
+          const bool bad = sync_block_any(load_table<T, kWidth, kTile>(a, a.on_key, at, columns16));
           store_skewed_by_key<T, kTile>(real, skewed);
           multiply<false, true>(sums, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,
-                                shared_at<T>(a.shared.table) + 16 * warp() * a.shared.table_row,
-                                a.shared.table_row, Size::kWindow, columns16 / 8, bad);
+                                shared_at<T>(a.shared.table) + 16 * warp() * kRowOf<T, kWidth>,
+                                kRowOf<T, kWidth>, Size::kWindow, columns16 / 8, bad);
         }
       },
       [&](GrowthOrigin origin) {
@@ -156,12 +157,13 @@ SEXTANT_KERNEL void value_gradients(const Arguments a) {
   Place at = place_of_keys(tile, block().y);
   float sums[kOutParts][4];
   clear(sums);
-  each_query_tile<T, kTile>(
+  each_query_tile<T, kWidth, kTile>(
       a, tile, at,
       [&](bool found, const LaneRows& rows) {
         float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
-        gradients_of_tile<T, kTile, Slope::kNone>(a, at, rows, false, s, ds, real, imaginary);
-        add_queries<T, kTile>(a, s, shared_at<T>(a.shared.d_out), a.shared.value_row, a.width16,
+        gradients_of_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, false, s, ds, real,
+                                                          imaginary);
+        add_queries<T, kTile>(a, s, shared_at<T>(a.shared.d_out), kRowOf<T, kWidth>, a.width16,
                               found, sums);
       },
       [](GrowthOrigin) {});

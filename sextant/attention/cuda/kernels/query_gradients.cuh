@@ -39,19 +39,20 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
     const int32_t i = at.first_query + r;
     return i < at.last_query() ? i : -1;
   };
-  load_d_out<T, kTile>(a, at);
+  load_d_out<T, kWidth, kTile>(a, at);
   for (at.sweep = 0; at.sweep < a.sweeps; ++at.sweep) {
     const KeySpan span = a.spans[item * a.sweeps + at.sweep];
     if (span.first < span.last) {
       sync_block();
-      load_queries<T, kTile>(a, at, origin);
+      load_queries<T, kWidth, kTile>(a, at, origin);
       const LaneRows rows = lane_rows(a, at);
       for (at.first_key = span.first; at.first_key < span.last; at.first_key += kTile) {
         sync_block();
         load_by_diagonal<kTile>(a, at);
-        const bool found = sync_block_any(load_keys<T, kTile>(a, at, origin).keys);
+        const bool found = sync_block_any(load_keys<T, kWidth, kTile>(a, at, origin).keys);
         float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
-        gradients_of_tile<T, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds, real, imaginary);
+        gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds, real,
+                                                                imaginary);
         if ((a.what & kBias) != 0) {
           if (a.d_query_bias.type == Stored::kBfloat16)
             write_query_bias<Bf16>(a, at, ds);
@@ -67,13 +68,13 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
           store_weights<T, kTile>(real, weights);
           sync_warp();
           multiply<false, true>(sums, weights + 16 * warp() * kWeightsRow, kWeightsRow,
-                                shared_at<T>(a.shared.k), a.shared.row, kTile, a.depth16 / 8,
+                                shared_at<T>(a.shared.k), kRowOf<T, kWidth>, kTile, a.depth16 / 8,
                                 found);
           sync_warp();
         }
         if ((a.what & kTable) != 0)
-          add_table_rows<T, kTile>(a, a.on_query, at, round_up_16(a.on_query.rows.columns), real,
-                                   sums);
+          add_table_rows<T, kWidth, kTile>(a, a.on_query, at, round_up_16(a.on_query.rows.columns),
+                                           real, sums);
       }
     }
     if (a.sums_of_sweep == 0) continue;

@@ -91,7 +91,7 @@ SEXTANT_DEVICE GrowthOrigin middle_of_queries(const Place& at, int tile) {
 }
 
 // Loads the tile of queries of a sweep. Returns whether this thread met an infinity or NaN.
-template <class T, int kTile>
+template <class T, int kWidth, int kTile>
 SEXTANT_DEVICE bool load_queries(const Arguments& a, const Place& at, GrowthOrigin origin) {
   const SweepRows& sweep = a.sweep[at.sweep];
   const SharedTiles& to = a.shared;
@@ -100,27 +100,28 @@ SEXTANT_DEVICE bool load_queries(const Arguments& a, const Place& at, GrowthOrig
     return i < at.last_query() ? i : -1;
   };
   const Times& from = origin.of_keys ? sweep.key_times : sweep.query_times;
-  bool found = load_rows(shared_at<T>(to.q), to.row, kTile, a.depth16, sweep.q, at.b, at.h, row_of);
+  bool found = load_rows(shared_at<T>(to.q), kRowOf<T, kWidth>, kTile, a.depth16, sweep.q, at.b,
+                         at.h, row_of);
   if (to.q_imag >= 0)
-    found |= load_rows(shared_at<T>(to.q_imag), to.row, kTile, a.depth16, sweep.q_imag, at.b, at.h,
-                       row_of);
+    found |= load_rows(shared_at<T>(to.q_imag), kRowOf<T, kWidth>, kTile, a.depth16, sweep.q_imag,
+                       at.b, at.h, row_of);
   if (to.q_raw >= 0 && to.q_raw != to.q)
-    found |=
-        load_rows(shared_at<T>(to.q_raw), to.row, kTile, a.depth16, a.q_raw, at.b, at.h, row_of);
+    found |= load_rows(shared_at<T>(to.q_raw), kRowOf<T, kWidth>, kTile, a.depth16, a.q_raw, at.b,
+                       at.h, row_of);
   if (sweep.growth) {
     sync_block();
     for (const int32_t tile : {to.q, to.q_imag})
       if (tile >= 0)
-        grow(shared_at<T>(tile), to.row, kTile, a, sweep, at.b, false, at.first_query,
+        grow(shared_at<T>(tile), kRowOf<T, kWidth>, kTile, a, sweep, at.b, false, at.first_query,
              at.last_query(), from, origin.row);
   }
   return found;
 }
 
-template <class T, int kTile>
+template <class T, int kWidth, int kTile>
 SEXTANT_DEVICE bool load_d_out(const Arguments& a, const Place& at) {
-  return load_rows(shared_at<T>(a.shared.d_out), a.shared.value_row, kTile, a.width16, a.d_out,
-                   at.b, at.h, [&](int r) {
+  return load_rows(shared_at<T>(a.shared.d_out), kRowOf<T, kWidth>, kTile, a.width16, a.d_out, at.b,
+                   at.h, [&](int r) {
                      const int32_t i = at.first_query + r;
                      return i < at.last_query() ? i : -1;
                    });
@@ -130,7 +131,7 @@ SEXTANT_DEVICE bool load_d_out(const Arguments& a, const Place& at) {
 struct FoundInKeys {
   bool keys = false, values = false;
 };
-template <class T, int kTile>
+template <class T, int kWidth, int kTile>
 SEXTANT_DEVICE FoundInKeys load_keys(const Arguments& a, const Place& at, GrowthOrigin origin) {
   const SweepRows& sweep = a.sweep[at.sweep];
   const SharedTiles& to = a.shared;
@@ -140,19 +141,19 @@ SEXTANT_DEVICE FoundInKeys load_keys(const Arguments& a, const Place& at, Growth
     return j >= first && j < last ? j : -1;
   };
   FoundInKeys found;
-  found.keys =
-      load_rows(shared_at<T>(to.k), to.row, kTile, a.depth16, sweep.k, at.b, at.key_head, row_of);
+  found.keys = load_rows(shared_at<T>(to.k), kRowOf<T, kWidth>, kTile, a.depth16, sweep.k, at.b,
+                         at.key_head, row_of);
   if (to.k_raw >= 0 && to.k_raw != to.k)
-    found.keys |= load_rows(shared_at<T>(to.k_raw), to.row, kTile, a.depth16, a.k_raw, at.b,
-                            at.key_head, row_of);
+    found.keys |= load_rows(shared_at<T>(to.k_raw), kRowOf<T, kWidth>, kTile, a.depth16, a.k_raw,
+                            at.b, at.key_head, row_of);
   if (to.v >= 0)
-    found.values = load_rows(shared_at<T>(to.v), to.value_row, kTile, a.width16, a.v, at.b,
+    found.values = load_rows(shared_at<T>(to.v), kRowOf<T, kWidth>, kTile, a.width16, a.v, at.b,
                              at.key_head, row_of);
   if (sweep.growth) {
     sync_block();
     const Times& from = origin.of_keys ? sweep.key_times : sweep.query_times;
-    grow(shared_at<T>(to.k), to.row, kTile, a, sweep, at.b, true, at.first_key, last, from,
-         origin.row);
+    grow(shared_at<T>(to.k), kRowOf<T, kWidth>, kTile, a, sweep, at.b, true, at.first_key, last,
+         from, origin.row);
   }
   return found;
 }
@@ -164,11 +165,11 @@ SEXTANT_DEVICE int64_t table_row(const Arguments& a, const TableRows& table, int
 }
 
 // Loads the rows of a table that meet a tile.
-template <class T, int kTile>
+template <class T, int kWidth, int kTile>
 SEXTANT_DEVICE bool load_table(const Arguments& a, const TableRows& table, const Place& at,
                                int columns16) {
   const int64_t first = at.corner() - (kTile - 1);
-  return load_rows(shared_at<T>(a.shared.table), a.shared.table_row, Sizes<kTile>::kDiagonals,
+  return load_rows(shared_at<T>(a.shared.table), kRowOf<T, kWidth>, Sizes<kTile>::kDiagonals,
                    columns16, table.rows, 0, at.h,
                    [&](int r) { return table_row(a, table, first + r); });
 }
@@ -190,17 +191,17 @@ SEXTANT_DEVICE void load_by_diagonal(const Arguments& a, const Place& at) {
 SEXTANT_DEVICE int round_up_16(int x) { return (x + 15) / 16 * 16; }
 
 // Adds q . A to products. The block's q_raw is loaded, and by all threads.
-template <class T, int kTile, int kParts>
+template <class T, int kWidth, int kTile, int kParts>
 SEXTANT_DEVICE void add_on_rows(const Arguments& a, const TableRows& table, const Place& at,
                                 const T* rows, int row, int columns16, float (&s)[kParts][4]) {
   using Size = Sizes<kTile>;
   sync_block();
-  load_table<T, kTile>(a, table, at, columns16);
+  load_table<T, kWidth, kTile>(a, table, at, columns16);
   sync_block();
   float* const skew = shared_at<float>(a.shared.skew) + 16 * warp() * Size::kSkewRow;
   multiply_to(skew, Size::kSkewRow, rows + 16 * warp() * row, row,
-              shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * a.shared.table_row,
-              a.shared.table_row, columns16, Size::kWindow / 8);
+              shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * kRowOf<T, kWidth>,
+              kRowOf<T, kWidth>, columns16, Size::kWindow / 8);
   sync_warp();
   each_element<kParts>([&](int n, int e) {
     s[n][e] += skew[lane_row(e) * Size::kSkewRow + 8 * n + lane_column(e) - lane_row(e) + 15];
@@ -208,17 +209,17 @@ SEXTANT_DEVICE void add_on_rows(const Arguments& a, const TableRows& table, cons
 }
 
 // Adds k . B to products.
-template <class T, int kTile, int kParts>
+template <class T, int kWidth, int kTile, int kParts>
 SEXTANT_DEVICE void add_on_keys(const Arguments& a, const Place& at, float (&s)[kParts][4]) {
   using Size = Sizes<kTile>;
   const int columns16 = round_up_16(a.on_key.rows.columns);
   sync_block();
-  load_table<T, kTile>(a, a.on_key, at, columns16);
+  load_table<T, kWidth, kTile>(a, a.on_key, at, columns16);
   sync_block();
   float* const skew = shared_at<float>(a.shared.skew);
   multiply_to(skew + 16 * warp() * Size::kSkewRow, Size::kSkewRow,
-              shared_at<T>(a.shared.k_raw) + 16 * warp() * a.shared.row, a.shared.row,
-              shared_at<T>(a.shared.table) + 16 * warp() * a.shared.table_row, a.shared.table_row,
+              shared_at<T>(a.shared.k_raw) + 16 * warp() * kRowOf<T, kWidth>, kRowOf<T, kWidth>,
+              shared_at<T>(a.shared.table) + 16 * warp() * kRowOf<T, kWidth>, kRowOf<T, kWidth>,
               columns16, Size::kWindow / 8);
   sync_block();
   each_element<kParts>([&](int n, int e) {
@@ -266,24 +267,25 @@ enum class Slope { kNone, kOfProducts, kOfWeight };
 // The scores of a warp's 16 queries with the tile's keys, -infinity where a key is hidden. With
 // kOfProducts, real and imaginary become the derivatives by the two parts of p; with kOfWeight,
 // real becomes that by w. Tiles and by_diagonal are loaded, and the block has been synchronised.
-template <class T, int kTile, Slope kSlope, int kParts>
+template <class T, int kWidth, int kTile, Slope kSlope, int kParts>
 SEXTANT_DEVICE void score_tile(const Arguments& a, const Place& at, const LaneRows& rows,
                                float (&s)[kParts][4], float (&real)[kParts][4],
                                float (&imaginary)[kParts][4]) {
   using Size = Sizes<kTile>;
   const SharedTiles& from = a.shared;
   const T* const k = shared_at<T>(from.k);
-  const int own = 16 * warp() * from.row;
+  const int own = 16 * warp() * kRowOf<T, kWidth>;
   clear(s);
-  multiply<false, false>(s, shared_at<T>(from.q) + own, from.row, k, from.row, a.depth16, kParts);
+  multiply<false, false>(s, shared_at<T>(from.q) + own, kRowOf<T, kWidth>, k, kRowOf<T, kWidth>,
+                         a.depth16, kParts);
   if (a.on_query.rows)
-    add_on_rows<T, kTile>(a, a.on_query, at, shared_at<T>(from.q_raw), from.row,
-                          round_up_16(a.on_query.rows.columns), s);
-  if (a.on_key.rows) add_on_keys<T, kTile>(a, at, s);
+    add_on_rows<T, kWidth, kTile>(a, a.on_query, at, shared_at<T>(from.q_raw), kRowOf<T, kWidth>,
+                                  round_up_16(a.on_query.rows.columns), s);
+  if (a.on_key.rows) add_on_keys<T, kWidth, kTile>(a, at, s);
   if (from.q_imag >= 0) {
     clear(imaginary);
-    multiply<false, false>(imaginary, shared_at<T>(from.q_imag) + own, from.row, k, from.row,
-                           a.depth16, kParts);
+    multiply<false, false>(imaginary, shared_at<T>(from.q_imag) + own, kRowOf<T, kWidth>, k,
+                           kRowOf<T, kWidth>, a.depth16, kParts);
   }
   const float* const by_diagonal = shared_at<float>(from.by_diagonal);
   const uint32_t visible = visible_bits<kParts>(a, at, rows);

@@ -26,7 +26,7 @@ SEXTANT_DEVICE bool meets(const Arguments& a, const Place& at) {
 }
 
 // Calls f(found, lane's rows) for each tile of the band, in order, with tiles loaded.
-template <class T, int kTile, class F>
+template <class T, int kWidth, int kTile, class F>
 SEXTANT_DEVICE void each_tile_of_band(const Arguments& a, Place& at, F&& f) {
   const int64_t corner = block().x * kTile;
   for (int frame = 0; frame < a.frame_count; ++frame) {
@@ -44,9 +44,9 @@ SEXTANT_DEVICE void each_tile_of_band(const Arguments& a, Place& at, F&& f) {
           const GrowthOrigin origin = middle_of_queries(at, kTile);
           sync_block();
           load_by_diagonal<kTile>(a, at);
-          bool found = load_queries<T, kTile>(a, at, origin);
-          found |= load_d_out<T, kTile>(a, at);
-          found |= load_keys<T, kTile>(a, at, origin).keys;
+          bool found = load_queries<T, kWidth, kTile>(a, at, origin);
+          found |= load_d_out<T, kWidth, kTile>(a, at);
+          found |= load_keys<T, kWidth, kTile>(a, at, origin).keys;
           found = sync_block_any(found);
           f(found, lane_rows(a, at));
         }
@@ -86,16 +86,16 @@ SEXTANT_KERNEL void table_gradients(const Arguments a) {
   clear(sums[0]);
   clear(sums[1]);
   T* const tile = shared_at<T>(a.shared.skewed);
-  each_tile_of_band<T, kTile>(a, at, [&](bool found, const LaneRows& rows) {
+  each_tile_of_band<T, kWidth, kTile>(a, at, [&](bool found, const LaneRows& rows) {
     float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
-    gradients_of_tile<T, kTile, Slope::kOfProducts>(a, at, rows, !of_values, s, ds, real,
-                                                    imaginary);
+    gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, !of_values, s, ds, real,
+                                                            imaginary);
     scale_by(ds, real);
     store_by_diagonal<T, kTile>(of_values ? s : real, by_key, tile, kRow);
     const T* const factor = shared_at<T>(of_values ? a.shared.d_out
                                          : by_key  ? a.shared.k_raw
                                                    : a.shared.q_raw);
-    const int row = of_values ? a.shared.value_row : a.shared.row;
+    const int row = of_values ? kRowOf<T, kWidth> : kRowOf<T, kWidth>;
     SEXTANT_UNROLL
     for (int m = 0; m < 2; ++m)
       multiply<true, true>(sums[m], tile + 32 * warp() + 16 * m, kRow, factor + first_column, row,
@@ -131,9 +131,10 @@ SEXTANT_KERNEL void scalar_gradients(const Arguments a) {
   at.h = block().y;
   at.key_head = at.h / a.group;
   float sum = 0;
-  each_tile_of_band<T, kTile>(a, at, [&](bool, const LaneRows& rows) {
+  each_tile_of_band<T, kWidth, kTile>(a, at, [&](bool, const LaneRows& rows) {
     float s[kParts][4], ds[kParts][4], slope[kParts][4], imaginary[kParts][4];
-    gradients_of_tile<T, kTile, Slope::kOfWeight>(a, at, rows, true, s, ds, slope, imaginary);
+    gradients_of_tile<T, kWidth, kTile, Slope::kOfWeight>(a, at, rows, true, s, ds, slope,
+                                                          imaginary);
     if ((a.what & kWeight) != 0) {
       scale_by(ds, slope);
       sum += sum_of_diagonal<kTile>(a, slope);

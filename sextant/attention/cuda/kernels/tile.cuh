@@ -15,6 +15,11 @@ inline constexpr Stored kStoredAs = std::is_same_v<T, Bf16>   ? Stored::kBfloat1
                                     : std::is_same_v<T, Fp16> ? Stored::kFloat16
                                                               : Stored::kFloat32;
 
+// The elements from one row of a tile to the next: rows begin on 16 bytes, and those of 8
+// neighbours lie in different banks.
+template <class T, int kWidth>
+inline constexpr int kRowOf = kWidth + 16 / static_cast<int>(sizeof(T));
+
 // Calls f(n, e) for the elements of a lane in `kParts` parts of a product. Registers are indexed,
 // so the loops are unrolled.
 template <int kParts, class F>
@@ -103,30 +108,47 @@ SEXTANT_DEVICE bool load_rows(T* to, int row, int rows, int columns16, const Row
 
 // c += a b, where a is a tile of 16 rows (or, transposed, of `depth` rows of 16), and b of
 // 8 `parts` rows, or, transposed, of `depth` rows. depth is a multiple of 16. `guarded`: an element
-// of a that is 0 adds nothing, whatever b holds.
+// of a that is 0 adds nothing, whatever b holds. The sum over the tile is added to c as a whole,
+// and has four parts, so that errors of sums over many elements stay small.
 template <bool kTransposedA, bool kTransposedB, int kParts, class T>
 SEXTANT_DEVICE void multiply_each(float (&c)[kParts][4], const T* a, int a_row, const T* b,
                                   int b_row, int depth, int parts, bool guarded) {
   const auto at = [](const T* x, int row, bool transposed, int m, int k) {
     return to_float(transposed ? x[k * row + m] : x[m * row + k]);
   };
-  for (int k = 0; k < depth; ++k) {
-    const float low = at(a, a_row, kTransposedA, lane_row(0), k);
-    const float high = at(a, a_row, kTransposedA, lane_row(2), k);
-    SEXTANT_UNROLL
-    for (int n = 0; n < kParts; ++n) {
-      if (n >= parts) break;
-      const float first = at(b, b_row, kTransposedB, 8 * n + lane_column(0), k);
-      const float second = at(b, b_row, kTransposedB, 8 * n + lane_column(1), k);
-      if (!guarded || low != 0) {
-        c[n][0] = fmaf(low, first, c[n][0]);
-        c[n][1] = fmaf(low, second, c[n][1]);
+  SEXTANT_UNROLL
+  for (int n = 0; n < kParts; ++n) {
+    if (n >= parts) break;
+    float all[4] = {}, half[4] = {};
+    SEXTANT_ROLL
+    for (int m = 0; m < 8; m += 2) {
+      float sums[2][4] = {};  // of each eighth product
+      for (int k = m; k < depth; k += 8) {
+        SEXTANT_UNROLL
+        for (int next = 0; next < 2; ++next) {
+          const float low = at(a, a_row, kTransposedA, lane_row(0), k + next);
+          const float high = at(a, a_row, kTransposedA, lane_row(2), k + next);
+          const float first = at(b, b_row, kTransposedB, 8 * n + lane_column(0), k + next);
+          const float second = at(b, b_row, kTransposedB, 8 * n + lane_column(1), k + next);
+          if (!guarded || low != 0) {
+            sums[next][0] = fmaf(low, first, sums[next][0]);
+            sums[next][1] = fmaf(low, second, sums[next][1]);
+          }
+          if (!guarded || high != 0) {
+            sums[next][2] = fmaf(high, first, sums[next][2]);
+            sums[next][3] = fmaf(high, second, sums[next][3]);
+          }
+        }
       }
-      if (!guarded || high != 0) {
-        c[n][2] = fmaf(high, first, c[n][2]);
-        c[n][3] = fmaf(high, second, c[n][3]);
+      SEXTANT_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const float pair = sums[0][e] + sums[1][e];
+        half[e] = m % 4 == 0 ? pair : half[e] + pair;
+        if (m == 2) all[e] = half[e];
       }
     }
+    SEXTANT_UNROLL
+    for (int e = 0; e < 4; ++e) c[n][e] += all[e] + half[e];
   }
 }
 
