@@ -3,85 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <random>
-#include <type_traits>
 #include <vector>
 
 #include "sextant/attention/attend.h"
 #include "sextant/base/error.h"
-#include "sextant/base/packed.h"
 #include "tests/attention/cpu_draws.h"
+#include "tests/attention/paged.h"
 
 namespace sextant {
 namespace {
-
-constexpr int64_t kSpare = 3;  // pages that belong to no sequence
-
-// The keys and values of a score, scattered over pages in random order. Rows past the end, and the
-// spare pages, hold NaN.
-template <class T>
-class Paged {
- public:
-  Paged(const Score<T>& whole, int64_t page_rows, uint64_t seed)
-      : per_entry_((whole.k.rows + page_rows - 1) / page_rows), score(whole) {
-    const int64_t pages = whole.k.batch * per_entry_ + kSpare;
-    std::vector<int64_t> order(static_cast<size_t>(pages));
-    for (int64_t n = 0; n < pages; ++n) order[static_cast<size_t>(n)] = n;
-    std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
-    table_.assign(order.begin(), order.end() - kSpare);
-    score.k = scattered(whole.k, page_rows, pages, k_);
-    score.v = scattered(whole.v, page_rows, pages, v_);
-    table_.push_back(0);  // so that the page table is not null even without keys
-    score.pages = {.at = table_.data(), .batch_stride = per_entry_, .rows = whole.k.rows};
-  }
-
- private:
-  AnyView<const T> scattered(const AnyView<const T>& x, int64_t page_rows, int64_t pages,
-                             std::vector<std::byte>& memory) {
-    return HostAnyView(x).visit([&](const auto& view) -> AnyView<const T> {
-      using Number = std::remove_cvref_t<decltype(*view.data)>;
-      const int64_t count = pages * x.heads * page_rows * x.columns;
-      memory.assign(static_cast<size_t>(count) * sizeof(Number), std::byte{0xff});  // NaN
-      const HostView to(
-          packed(reinterpret_cast<Number*>(memory.data()), pages, x.heads, page_rows, x.columns));
-      for (int64_t b = 0; b < x.batch; ++b)
-        for (int64_t h = 0; h < x.heads; ++h)
-          for (int64_t j = 0; j < x.rows; ++j)
-            for (int64_t c = 0; c < x.columns; ++c)
-              to(table_[static_cast<size_t>(b * per_entry_ + j / page_rows)], h, j % page_rows, c) =
-                  view(b, h, j, c);
-      return to;
-    });
-  }
-
-  int64_t per_entry_;
-  std::vector<std::byte> k_, v_;
-  std::vector<int64_t> table_;
-
- public:
-  Score<T> score;
-};
-
-template <class T>
-void expect_same(const RandomOptions& options, int64_t page_rows, const Backend& backend,
-                 const Executor& executor = serial_executor()) {
-  SCOPED_TRACE(to_string(options) + " pages of " + std::to_string(page_rows));
-  RandomScore<T> random(options);
-  random.score.scale = 0.2;
-  const Attended<T> whole = random.new_attended(), paged = random.new_attended();
-  attend(random.score, whole, backend, executor);
-  attend(Paged<T>(random.score, page_rows, options.seed).score, paged, backend, executor);
-  const HostAnyView out(whole.out), paged_out(paged.out);
-  const HostView lse(whole.lse), paged_lse(paged.lse);
-  for (int64_t b = 0; b < out.batch; ++b)
-    for (int64_t h = 0; h < out.heads; ++h)
-      for (int64_t i = 0; i < out.rows; ++i) {
-        EXPECT_EQ(lse(b, h, i, 0), paged_lse(b, h, i, 0));
-        for (int64_t c = 0; c < out.columns; ++c) EXPECT_EQ(out(b, h, i, c), paged_out(b, h, i, c));
-      }
-}
 
 // Odd seeds draw operands of 16 bits too.
 RandomOptions options_of(uint64_t seed, int64_t most_rows = 300) {
@@ -95,14 +25,14 @@ TEST(Pages, GiveTheBitsOfOnePiece) {
   const auto pool = make_thread_pool(2);
   for (uint64_t seed = 0; seed < 60; ++seed)
     for (const int64_t page_rows : {16, 48, 256})
-      expect_same<float>(options_of(seed), page_rows, cpu_backend(),
-                         seed % 4 < 2 ? serial_executor() : *pool);
+      expect_same_in_pages<float>(options_of(seed), page_rows, cpu_backend(),
+                                  seed % 4 < 2 ? serial_executor() : *pool);
 }
 
 TEST(Pages, AreReadByTheReferenceToo) {
   for (uint64_t seed = 0; seed < 20; ++seed)
     for (const int64_t page_rows : {16, 48})
-      expect_same<double>(options_of(seed, 65), page_rows, reference_backend());
+      expect_same_in_pages<double>(options_of(seed, 65), page_rows, reference_backend());
 }
 
 TEST(Pages, ServeOneQueryOnALongCache) {
@@ -110,9 +40,9 @@ TEST(Pages, ServeOneQueryOnALongCache) {
     RandomOptions o = {.batch = 3, .heads = 4, .key_heads = 2, .queries = 1, .keys = keys};
     o.columns = o.value_columns = 32;
     o.rotated = true;
-    expect_same<float>(o, 64, cpu_backend(), *make_thread_pool(3));
+    expect_same_in_pages<float>(o, 64, cpu_backend(), *make_thread_pool(3));
     o.dtypes = {.k = DType::kFloat16, .v = DType::kBfloat16};
-    expect_same<float>(o, 64, cpu_backend(), *make_thread_pool(3));
+    expect_same_in_pages<float>(o, 64, cpu_backend(), *make_thread_pool(3));
   }
 }
 
