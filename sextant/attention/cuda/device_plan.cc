@@ -75,8 +75,7 @@ std::shared_ptr<DeviceSide> DevicePlan::side_of(const SideRotation& side, int64_
   to->gain = static_cast<float>(rotation.gain);
   const int64_t of_batch = 2 * rows * to->pair_count;
   to->angles_of_batch = batches == 1 ? 0 : of_batch;
-  to->angles =
-      DeviceMemory(driver_, stream, batches * of_batch * static_cast<int64_t>(sizeof(float)));
+  to->angles = DeviceMemory(driver_, batches * of_batch * static_cast<int64_t>(sizeof(float)));
   compute_angles(driver_, batches, *to, stream);
   return to;
 }
@@ -107,6 +106,7 @@ const std::vector<DevicePass>& DevicePlan::passes(int32_t tile, void* stream) {
     }
     pass.host = std::move(host);
   }
+  expect_success("plan", driver_.wait(stream));  // the angles, which other streams may use
   return passes_of_tile_.emplace(tile, std::move(list)).first->second;
 }
 

@@ -49,11 +49,17 @@ struct Driver {
   const char* (*device_count)(int32_t* count);
   // The most bytes of shared memory that a block of the current device can have.
   const char* (*most_shared_bytes)(int32_t* bytes);
+  // Memory of a plan, for calls on any stream. Giving it back waits for what uses it.
+  const char* (*allocate_lasting)(size_t bytes, void** memory);
+  const char* (*release_lasting)(void* memory);
   // Memory in the order of a stream: a block may be given back while kernels still use it.
   const char* (*allocate)(size_t bytes, void* stream, void** memory);
   const char* (*release)(void* memory, void* stream);
-  // Copies memory of the host, which may be changed as soon as the call returns.
+  // Copies memory of the host, which may be changed as soon as the call returns. The copy is then
+  // complete for all streams.
   const char* (*upload)(void* to, const void* from, size_t bytes, void* stream);
+  // Waits for all that was queued on a stream.
+  const char* (*wait)(void* stream);
   // Whether the library has this kernel, for this instance.
   bool (*has)(Kernel kernel, Instance instance);
   const char* (*launch)(Kernel kernel, Instance instance, const Grid* grid,

@@ -30,11 +30,16 @@ const char* allocate(size_t bytes, void*, void** memory) {
   ++in_use;
   return nullptr;
 }
+const char* allocate_lasting(size_t bytes, void** memory) {
+  return allocate(bytes, nullptr, memory);
+}
 const char* release(void* memory, void*) {
   std::free(memory);
   --in_use;
   return nullptr;
 }
+const char* release_lasting(void* memory) { return release(memory, nullptr); }
+const char* wait(void*) { return nullptr; }
 const char* upload(void* to, const void* from, size_t bytes, void*) {
   std::memcpy(to, from, bytes);
   return nullptr;
@@ -50,8 +55,17 @@ const char* launch(Kernel kernel, Instance instance, const Grid* grid, const Arg
   return nullptr;
 }
 
-constexpr Driver kDriver = {
-    kDriverVersion, device_count, most_shared_bytes, allocate, release, upload, has, launch};
+constexpr Driver kDriver = {kDriverVersion,
+                            device_count,
+                            most_shared_bytes,
+                            allocate_lasting,
+                            release_lasting,
+                            allocate,
+                            release,
+                            upload,
+                            wait,
+                            has,
+                            launch};
 
 Machine machine() { return {&kDriver}; }
 Machine float32_machine() { return {&kDriver, Products::kFloat32}; }

@@ -28,6 +28,10 @@ const char* most_shared_bytes(int32_t* bytes) {
   return message_of(error);
 }
 
+const char* allocate_lasting(size_t bytes, void** memory) {
+  return message_of(cudaMalloc(memory, bytes));
+}
+const char* release_lasting(void* memory) { return message_of(cudaFree(memory)); }
 const char* allocate(size_t bytes, void* stream, void** memory) {
   return message_of(cudaMallocAsync(memory, bytes, static_cast<cudaStream_t>(stream)));
 }
@@ -35,10 +39,13 @@ const char* release(void* memory, void* stream) {
   return message_of(cudaFreeAsync(memory, static_cast<cudaStream_t>(stream)));
 }
 
-// A copy from pageable memory returns once the memory may be changed.
+const char* wait(void* stream) {
+  return message_of(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
+}
 const char* upload(void* to, const void* from, size_t bytes, void* stream) {
-  return message_of(
-      cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream)));
+  const cudaError_t error =
+      cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream));
+  return error == cudaSuccess ? wait(stream) : message_of(error);
 }
 
 bool has(Kernel kernel, Instance instance) { return find(kernel, instance) != nullptr; }
@@ -62,8 +69,17 @@ const char* launch(Kernel kernel, Instance instance, const Grid* grid, const Arg
                        static_cast<size_t>(grid->shared_bytes), static_cast<cudaStream_t>(stream)));
 }
 
-constexpr Driver kDriver = {
-    kDriverVersion, device_count, most_shared_bytes, allocate, release, upload, has, launch};
+constexpr Driver kDriver = {kDriverVersion,
+                            device_count,
+                            most_shared_bytes,
+                            allocate_lasting,
+                            release_lasting,
+                            allocate,
+                            release,
+                            upload,
+                            wait,
+                            has,
+                            launch};
 
 }  // namespace
 }  // namespace sextant::cuda

@@ -246,6 +246,10 @@ SEXTANT_DEVICE uint32_t bits_of(const Place& at, const F& f) {
 template <int kParts>
 SEXTANT_DEVICE uint32_t visible_bits(const Arguments& a, const Place& at, const LaneRows& rows) {
   const Visible low = rows.visible[0], high = rows.visible[1];
+  const int32_t last = at.first_key + 8 * kParts;
+  if (!a.mask && low.first <= at.first_key && last <= low.last && high.first <= at.first_key &&
+      last <= high.last)
+    return ~0U;
   return bits_of<kParts>(at, [&](int half, int32_t i, int32_t j) {
     const Visible seen = half == 0 ? low : high;
     return j >= seen.first && j < seen.last &&
