@@ -116,6 +116,7 @@ struct PageTable {
 struct SharedTiles {
   int32_t q = -1, q_raw = -1, q_imag = -1, k = -1, k_raw = -1, v = -1, d_out = -1, table = -1;
   int32_t skew = -1, weights = -1, skewed = -1, by_diagonal = -1;
+  int32_t kept = -1;  // set if there are more terms than a scale and a bias by distance
   int32_t bytes = 0;
 };
 

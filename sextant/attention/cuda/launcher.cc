@@ -224,6 +224,7 @@ Holds Launcher::holds(Kernel kernel, int32_t what) const {
                .by_diagonal = static_cast<bool>(a_.weight.rows) || static_cast<bool>(a_.bias.rows),
                .skew = on_query || on_key || (on_value && !forward)};
   own.skew = own.skew || (of_keys && (what & kBias) != 0);
+  own.kept = a_.weight.rows || a_.softcap > 0 || operands_.q_imag || a_.query_bias || a_.key_bias;
   own.weights =
       forward || of_keys || kernel == Kernel::kValueGradients || kernel == Kernel::kQueryGradients;
   own.skewed = forward ? on_value : (what & kTable) != 0 && (of_keys ? on_key : on_query);

@@ -143,8 +143,8 @@ SEXTANT_KERNEL void forward(const Arguments a) {
       sync_block();
       load_by_diagonal<kTile>(a, at);
       const bool found = sync_block_any(load_keys<T, kWidth, kTile>(a, at, origin).values);
-      float s[kParts][4], real[kParts][4], imaginary[kParts][4];
-      score_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, s, real, imaginary);
+      float s[kParts][4];
+      score_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, s);
       take_weights(s, softmax, out);
       drop(a, at, s);
       T* const weights = shared_at<T>(a.shared.weights);

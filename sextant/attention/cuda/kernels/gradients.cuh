@@ -14,9 +14,8 @@ namespace sextant::cuda {
 template <class T, int kWidth, int kTile, Slope kSlope, int kParts>
 SEXTANT_DEVICE void gradients_of_tile(const Arguments& a, const Place& at, const LaneRows& rows,
                                       bool wants_scores, float (&s)[kParts][4],
-                                      float (&ds)[kParts][4], float (&real)[kParts][4],
-                                      float (&imaginary)[kParts][4]) {
-  score_tile<T, kWidth, kTile, kSlope>(a, at, rows, s, real, imaginary);
+                                      float (&ds)[kParts][4]) {
+  score_tile<T, kWidth, kTile, kSlope>(a, at, rows, s);
   clear(ds);
   if (wants_scores) {
     const T* const d_out = shared_at<T>(a.shared.d_out);
@@ -49,17 +48,12 @@ SEXTANT_DEVICE void sum_columns(const float (&ds)[kParts][4], float (&sums)[kPar
   });
 }
 
-// Launches compute one part of p at a time, which takes fewer registers than both.
-template <int kParts>
-SEXTANT_DEVICE void take_imaginary(const float (&imaginary)[kParts][4], float (&real)[kParts][4]) {
-  each_element<kParts>([&](int n, int e) { real[n][e] = imaginary[n][e]; });
-}
-
-// ds times a derivative: the gradients of the products.
-template <int kParts>
-SEXTANT_DEVICE void scale_by(const float (&ds)[kParts][4], float (&slope)[kParts][4]) {
-  each_element<kParts>(
-      [&](int n, int e) { slope[n][e] = ds[n][e] == 0 ? 0.0F : ds[n][e] * slope[n][e]; });
+// Turns gradients of scores into those of a part of p, or of w.
+template <int kTile, int kParts>
+SEXTANT_DEVICE void scale_by_slope(const Arguments& a, Kept kept, float (&ds)[kParts][4]) {
+  each_element<kParts>([&](int n, int e) {
+    if (ds[n][e] != 0) ds[n][e] *= slope_at<kTile>(a, kept, n, e);
+  });
 }
 
 // Writes, or adds, a warp's 16 rows of sums to [batch, heads, rows, columns16] of floats.

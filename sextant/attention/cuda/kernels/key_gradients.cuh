@@ -119,23 +119,20 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
   each_query_tile<T, kWidth, kTile>(
       a, tile, at,
       [&](bool found, const LaneRows& rows) {
-        float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
-        gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds, real,
-                                                                imaginary);
+        float s[kParts][4], ds[kParts][4];
+        gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds);
         if ((a.what & kBias) != 0) add_key_bias<kTile>(a, at, ds);
-        if ((a.what & kImaginary) != 0) take_imaginary(imaginary, real);
-        scale_by(ds, real);
-        if ((a.what & (kProducts | kImaginary)) != 0) {
-          const bool of_imaginary = (a.what & kImaginary) != 0;
-          add_queries<T, kTile>(a, real, shared_at<T>(of_imaginary ? a.shared.q_imag : a.shared.q),
+        const bool imaginary = (a.what & kImaginary) != 0;
+        scale_by_slope<kTile>(a, imaginary ? Kept::kImaginary : Kept::kReal, ds);
+        if ((a.what & (kProducts | kImaginary)) != 0)
+          add_queries<T, kTile>(a, ds, shared_at<T>(imaginary ? a.shared.q_imag : a.shared.q),
                                 kRowOf<T, kWidth>, a.depth16, found, sums);
-        }
         if ((a.what & kTable) != 0) {
           const int columns16 = round_up_16(a.on_key.rows.columns);
           T* const skewed = shared_at<T>(a.shared.skewed);
           sync_block();
           const bool bad = sync_block_any(load_table<T, kWidth, kTile>(a, a.on_key, at, columns16));
-          store_skewed_by_key<T, kTile>(real, skewed);
+          store_skewed_by_key<T, kTile>(ds, skewed);
           multiply<false, true>(sums, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,
                                 shared_at<T>(a.shared.table) + 16 * warp() * kRowOf<T, kWidth>,
                                 kRowOf<T, kWidth>, Size::kWindow, columns16 / 8, bad);
@@ -160,9 +157,8 @@ SEXTANT_KERNEL void value_gradients(const Arguments a) {
   each_query_tile<T, kWidth, kTile>(
       a, tile, at,
       [&](bool found, const LaneRows& rows) {
-        float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
-        gradients_of_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, false, s, ds, real,
-                                                          imaginary);
+        float s[kParts][4], ds[kParts][4];
+        gradients_of_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, false, s, ds);
         add_queries<T, kTile>(a, s, shared_at<T>(a.shared.d_out), kRowOf<T, kWidth>, a.width16,
                               found, sums);
       },

@@ -50,9 +50,8 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
         sync_block();
         load_by_diagonal<kTile>(a, at);
         const bool found = sync_block_any(load_keys<T, kWidth, kTile>(a, at, origin).keys);
-        float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
-        gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds, real,
-                                                                imaginary);
+        float s[kParts][4], ds[kParts][4];
+        gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds);
         if ((a.what & kBias) != 0) {
           if (a.d_query_bias.type == Stored::kBfloat16)
             write_query_bias<Bf16>(a, at, ds);
@@ -61,11 +60,11 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
           else
             write_query_bias<float>(a, at, ds);
         }
-        if ((a.what & kImaginary) != 0) take_imaginary(imaginary, real);
-        scale_by(ds, real);
+        const bool imaginary = (a.what & kImaginary) != 0;
+        scale_by_slope<kTile>(a, imaginary ? Kept::kImaginary : Kept::kReal, ds);
         if ((a.what & (kProducts | kImaginary)) != 0) {
           T* const weights = shared_at<T>(a.shared.weights);
-          store_weights<T, kTile>(real, weights);
+          store_weights<T, kTile>(ds, weights);
           sync_warp();
           multiply<false, true>(sums, weights + 16 * warp() * kWeightsRow, kWeightsRow,
                                 shared_at<T>(a.shared.k), kRowOf<T, kWidth>, kTile, a.depth16 / 8,
@@ -74,7 +73,7 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
         }
         if ((a.what & kTable) != 0)
           add_table_rows<T, kWidth, kTile>(a, a.on_query, at, round_up_16(a.on_query.rows.columns),
-                                           real, sums);
+                                           ds, sums);
       }
     }
     if (a.sums_of_sweep == 0) continue;

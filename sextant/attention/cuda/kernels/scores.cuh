@@ -266,39 +266,36 @@ SEXTANT_DEVICE uint32_t kept_bits(const Arguments& a, const Place& at) {
 }
 SEXTANT_DEVICE bool has_bit(uint32_t bits, int n, int e) { return (bits >> (4 * n + e) & 1U) != 0; }
 
+// The numbers that a thread keeps for its own elements in shared memory, where loops over them need
+// not be unrolled and take no registers: p, then the derivatives of scores by the two parts of p,
+// or by w.
+enum class Kept : int32_t { kReal, kImaginary };
+template <int kTile>
+SEXTANT_DEVICE float& kept_at(const Arguments& a, Kept kept, int element) {
+  return shared_at<float>(a.shared.kept)[static_cast<int>(kept) * kTile * kTile +
+                                         warp() * 16 * kTile + 32 * element + thread() % 32];
+}
+
 enum class Slope { kNone, kOfProducts, kOfWeight };
 
-// The scores of a warp's 16 queries with the tile's keys, -infinity where a key is hidden. With
-// kOfProducts, real and imaginary become the derivatives by the two parts of p; with kOfWeight,
-// real becomes that by w. Tiles and by_diagonal are loaded, and the block has been synchronised.
-template <class T, int kWidth, int kTile, Slope kSlope, int kParts>
-SEXTANT_DEVICE void score_tile(const Arguments& a, const Place& at, const LaneRows& rows,
-                               float (&s)[kParts][4], float (&real)[kParts][4],
-                               float (&imaginary)[kParts][4]) {
-  using Size = Sizes<kTile>;
-  const SharedTiles& from = a.shared;
-  const T* const k = shared_at<T>(from.k);
-  const int own = 16 * warp() * kRowOf<T, kWidth>;
-  clear(s);
-  multiply<false, false>(s, shared_at<T>(from.q) + own, kRowOf<T, kWidth>, k, kRowOf<T, kWidth>,
-                         a.depth16, kParts);
-  if (a.on_query.rows)
-    add_on_rows<T, kWidth, kTile>(a, a.on_query, at, shared_at<T>(from.q_raw), kRowOf<T, kWidth>,
-                                  round_up_16(a.on_query.rows.columns), s);
-  if (a.on_key.rows) add_on_keys<T, kWidth, kTile>(a, at, s);
-  if (from.q_imag >= 0) {
-    clear(imaginary);
-    multiply<false, false>(imaginary, shared_at<T>(from.q_imag) + own, kRowOf<T, kWidth>, k,
-                           kRowOf<T, kWidth>, a.depth16, kParts);
-  }
-  const float* const by_diagonal = shared_at<float>(from.by_diagonal);
-  const uint32_t visible = visible_bits<kParts>(a, at, rows);
-  each_element<kParts>([&](int n, int e) {
-    const int il = tile_row(e), jl = 8 * n + lane_column(e), half = e / 2;
+// Turns the products that a thread keeps into scores, -infinity where a key is hidden, for calls
+// with more terms than a scale and a bias by distance, and products into derivatives.
+template <int kTile, Slope kSlope, int kParts>
+SEXTANT_DEVICE void finish_scores(const Arguments& a, const Place& at, const LaneRows& rows,
+                                  uint32_t visible, float (&s)[kParts][4]) {
+  const float* const by_diagonal = shared_at<float>(a.shared.by_diagonal);
+  const bool complex = a.shared.q_imag >= 0;
+  const double origins[2] = {rows.origin[0], rows.origin[1]};
+  each_element<kParts>([&](int n, int e) { kept_at<kTile>(a, Kept::kReal, 4 * n + e) = s[n][e]; });
+  float* const scores = shared_at<float>(a.shared.kept) + 2 * kTile * kTile;
+  SEXTANT_ROLL
+  for (int n = 0; n < 4 * kParts; ++n) {
+    const int il = tile_row(n % 4), jl = 8 * (n / 4) + lane_column(n % 4);
     const int32_t i = at.first_query + il, j = at.first_key + jl;
     const int r = jl - il + kTile - 1;
-    const float p = s[n][e];
-    const float size = from.q_imag >= 0 ? hypotf(p, imaginary[n][e]) : p;
+    float& real = kept_at<kTile>(a, Kept::kReal, n);
+    float& imaginary = kept_at<kTile>(a, Kept::kImaginary, n);
+    const float p = real, size = complex ? hypotf(p, imaginary) : p;
     const float weight = a.weight.rows ? by_diagonal[r] : 1.0F;
     float capped = a.scale * weight * size, slope = 1;
     if (a.softcap > 0) {
@@ -306,28 +303,70 @@ SEXTANT_DEVICE void score_tile(const Arguments& a, const Place& at, const LaneRo
       capped = a.softcap * t;
       slope = (1 - t) * (1 + t);
     }
-    const bool seen = has_bit(visible, n, e);
-    float score = capped + (a.bias.rows ? by_diagonal[Size::kDiagonals + r] : 0.0F);
-    if (seen && a.query_bias)
-      score += static_cast<const float*>(
-          a.query_bias.data)[place_of(a.query_bias, at.b, at.h, i, at.corner() + jl - il)];
-    if (seen && a.key_bias)
-      score += static_cast<float>(
-          static_cast<const double*>(a.key_bias.data)[place_of(a.key_bias, at.b, at.h, j, 0)] -
-          rows.origin[half]);
-    s[n][e] = seen ? score : -INFINITY;
-    if constexpr (kSlope == Slope::kOfWeight) real[n][e] = slope * a.scale * size;
+    float score = -INFINITY;
+    if ((visible >> n & 1U) != 0) {
+      score = capped + (a.bias.rows ? by_diagonal[Sizes<kTile>::kDiagonals + r] : 0.0F);
+      if (a.query_bias)
+        score += static_cast<const float*>(
+            a.query_bias.data)[place_of(a.query_bias, at.b, at.h, i, at.corner() + jl - il)];
+      if (a.key_bias)
+        score += static_cast<float>(
+            static_cast<const double*>(a.key_bias.data)[place_of(a.key_bias, at.b, at.h, j, 0)] -
+            (n % 4 / 2 == 0 ? origins[0] : origins[1]));
+    }
+    scores[warp() * 16 * kTile + 32 * n + thread() % 32] = score;
+    if constexpr (kSlope == Slope::kOfWeight) real = slope * a.scale * size;
     if constexpr (kSlope == Slope::kOfProducts) {
       const float factor = slope * a.scale * weight;
-      if (from.q_imag >= 0) {
-        const float ratio = size == 0 ? 0.0F : factor / size;
-        real[n][e] = ratio * p;
-        imaginary[n][e] = ratio * imaginary[n][e];
-      } else {
-        real[n][e] = factor;
-      }
+      const float ratio = size == 0 ? 0.0F : factor / size;
+      real = complex ? ratio * p : factor;
+      if (complex) imaginary = ratio * imaginary;
     }
+  }
+  each_element<kParts>([&](int n, int e) {
+    s[n][e] = scores[warp() * 16 * kTile + 32 * (4 * n + e) + thread() % 32];
   });
+}
+
+// The scores of a warp's 16 queries with the tile's keys, -infinity where a key is hidden. Tiles
+// and by_diagonal are loaded, and the block has been synchronised. The derivatives by the parts of
+// p, or by w, are those of slope_at().
+template <class T, int kWidth, int kTile, Slope kSlope, int kParts>
+SEXTANT_DEVICE void score_tile(const Arguments& a, const Place& at, const LaneRows& rows,
+                               float (&s)[kParts][4]) {
+  constexpr int kRow = kRowOf<T, kWidth>;
+  const T* const k = shared_at<T>(a.shared.k);
+  const int own = 16 * warp() * kRow;
+  if (a.shared.q_imag >= 0) {
+    clear(s);
+    multiply<false, false>(s, shared_at<T>(a.shared.q_imag) + own, kRow, k, kRow, a.depth16,
+                           kParts);
+    each_element<kParts>(
+        [&](int n, int e) { kept_at<kTile>(a, Kept::kImaginary, 4 * n + e) = s[n][e]; });
+  }
+  clear(s);
+  multiply<false, false>(s, shared_at<T>(a.shared.q) + own, kRow, k, kRow, a.depth16, kParts);
+  if (a.on_query.rows)
+    add_on_rows<T, kWidth, kTile>(a, a.on_query, at, shared_at<T>(a.shared.q_raw), kRow,
+                                  round_up_16(a.on_query.rows.columns), s);
+  if (a.on_key.rows) add_on_keys<T, kWidth, kTile>(a, at, s);
+  const uint32_t visible = visible_bits<kParts>(a, at, rows);
+  if (a.shared.kept >= 0) {
+    finish_scores<kTile, kSlope>(a, at, rows, visible, s);
+    return;
+  }
+  const float* const bias = shared_at<float>(a.shared.by_diagonal) + Sizes<kTile>::kDiagonals;
+  each_element<kParts>([&](int n, int e) {
+    const int r = 8 * n + lane_column(e) - tile_row(e) + kTile - 1;
+    const float score = a.scale * s[n][e] + (a.bias.rows ? bias[r] : 0.0F);
+    s[n][e] = has_bit(visible, n, e) ? score : -INFINITY;
+  });
+}
+
+// The derivative of an element's score, as score_tile() has left it.
+template <int kTile>
+SEXTANT_DEVICE float slope_at(const Arguments& a, Kept kept, int n, int e) {
+  return a.shared.kept >= 0 ? kept_at<kTile>(a, kept, 4 * n + e) : a.scale;
 }
 
 }  // namespace sextant::cuda

@@ -87,19 +87,18 @@ SEXTANT_KERNEL void table_gradients(const Arguments a) {
   clear(sums[1]);
   T* const tile = shared_at<T>(a.shared.skewed);
   each_tile_of_band<T, kWidth, kTile>(a, at, [&](bool found, const LaneRows& rows) {
-    float s[kParts][4], ds[kParts][4], real[kParts][4], imaginary[kParts][4];
-    gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, !of_values, s, ds, real,
-                                                            imaginary);
-    scale_by(ds, real);
-    store_by_diagonal<T, kTile>(of_values ? s : real, by_key, tile, kRow);
+    float s[kParts][4], ds[kParts][4];
+    gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, !of_values, s, ds);
+    scale_by_slope<kTile>(a, Kept::kReal, ds);
+    if (of_values) each_element<kParts>([&](int n, int e) { ds[n][e] = s[n][e]; });
+    store_by_diagonal<T, kTile>(ds, by_key, tile, kRow);
     const T* const factor = shared_at<T>(of_values ? a.shared.d_out
                                          : by_key  ? a.shared.k_raw
                                                    : a.shared.q_raw);
-    const int row = of_values ? kRowOf<T, kWidth> : kRowOf<T, kWidth>;
     SEXTANT_UNROLL
     for (int m = 0; m < 2; ++m)
-      multiply<true, true>(sums[m], tile + 32 * warp() + 16 * m, kRow, factor + first_column, row,
-                           kTile, columns / 8, found);
+      multiply<true, true>(sums[m], tile + 32 * warp() + 16 * m, kRow, factor + first_column,
+                           kRowOf<T, kWidth>, kTile, columns / 8, found);
   });
   float* const to = a.sums + (at.h * a.bands + block().x) * Sizes<kTile>::kDiagonals * columns16;
   SEXTANT_UNROLL
@@ -132,15 +131,10 @@ SEXTANT_KERNEL void scalar_gradients(const Arguments a) {
   at.key_head = at.h / a.group;
   float sum = 0;
   each_tile_of_band<T, kWidth, kTile>(a, at, [&](bool, const LaneRows& rows) {
-    float s[kParts][4], ds[kParts][4], slope[kParts][4], imaginary[kParts][4];
-    gradients_of_tile<T, kWidth, kTile, Slope::kOfWeight>(a, at, rows, true, s, ds, slope,
-                                                          imaginary);
-    if ((a.what & kWeight) != 0) {
-      scale_by(ds, slope);
-      sum += sum_of_diagonal<kTile>(a, slope);
-    } else {
-      sum += sum_of_diagonal<kTile>(a, ds);
-    }
+    float s[kParts][4], ds[kParts][4];
+    gradients_of_tile<T, kWidth, kTile, Slope::kOfWeight>(a, at, rows, true, s, ds);
+    if ((a.what & kWeight) != 0) scale_by_slope<kTile>(a, Kept::kReal, ds);
+    sum += sum_of_diagonal<kTile>(a, ds);
   });
   float& to = a.sums[(at.h * a.bands + block().x) * kDiagonals + thread()];
   to = a.accumulate != 0 ? to + sum : sum;
