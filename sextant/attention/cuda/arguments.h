@@ -72,7 +72,7 @@ struct Visible {
 };
 
 // Rotary positions, [batch or 1][axes][rows].
-struct Times {
+struct Positions {
   const int64_t* at = nullptr;
   int64_t batch_stride = 0, rows = 0;
 };
@@ -94,7 +94,7 @@ struct SweepRows {
   Rows q, q_imag, k;
   // Set if the rotation has growth, which is applied where tiles are loaded.
   const Channel* growth = nullptr;
-  Times query_times, key_times;
+  Positions query_positions, key_positions;
 };
 inline constexpr int32_t kMostSweeps = 8;
 
@@ -164,7 +164,7 @@ struct Arguments {
   // Of rows.cuh and sums.cuh.
   Rows from, to;
   PageTable pages;
-  Times times;
+  Positions times;
   const PairSpeed* pairs = nullptr;
   const Channel* channels = nullptr;
   int32_t pair_count = 0;

@@ -21,7 +21,7 @@ struct DeviceSide {
   DeviceMemory angles;     // [batch or 1][rows][pairs][2] of float
   int32_t pair_count = 0;
   int64_t angles_of_batch = 0;
-  Times times;
+  Positions times;
   float gain = 1;
   bool grows = false;
 };
@@ -37,7 +37,7 @@ struct DevicePass {
 enum class TableOf : uint8_t { kWeight, kBias, kOnQuery, kOnKey, kOnValue };
 inline constexpr size_t kTables = 5;
 
-// What one device has of a plan, for any instance. It is filled when a call first needs a part, so
+// One device's memory of a plan, for any instance. It is filled when a call first needs a part, so
 // one thread at a time may use it.
 class DevicePlan final : public BackendPlan {
  public:

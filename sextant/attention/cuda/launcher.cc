@@ -338,8 +338,8 @@ void Launcher::enter(const DevicePass& pass) {
       sweep.k = of_keys ? rotated(k, of_keys, a_.key_heads, a_.keys, first_key, keys, key_pages_)
                         : a_.k_raw;
     if (queries && queries->grows) sweep.growth = queries->channels.as<const Channel>();
-    if (queries) sweep.query_times = queries->times;
-    if (of_keys) sweep.key_times = of_keys->times;
+    if (queries) sweep.query_positions = queries->times;
+    if (of_keys) sweep.key_positions = of_keys->times;
   }
 }
 

@@ -1,5 +1,5 @@
-// What both passes of a call share: the arguments that all kernels have, the instance, rotated
-// rows, and launches.
+// The common part of both passes of a call: the arguments that all kernels have, the instance,
+// rotated rows, and launches.
 #pragma once
 
 #include <deque>
@@ -57,7 +57,7 @@ class Launcher {
   void choose_instance(const Machine& machine, const Plan& plan, PassOf pass);
   void set_origins();
   static void set_angles(const DeviceSide* side, Arguments& a);
-  // What the block of a kernel holds; what: the Parts that it computes.
+  // The tiles that the block of a kernel holds; what: the Parts that it computes.
   Holds holds(Kernel kernel, int32_t what) const;
   // Rows [first, first + rows) of an operand, rotated and gathered from pages, in memory of the
   // pass; the operand itself if there is nothing to do.

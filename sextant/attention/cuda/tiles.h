@@ -5,7 +5,7 @@
 
 namespace sextant::cuda {
 
-// What a kernel's block holds beside queries and keys.
+// Tiles that a kernel's block holds beside queries and keys.
 struct Holds {
   bool q_raw = false, q_imag = false, k_raw = false;  // *_raw: in tiles of their own
   bool v = false, d_out = false, table = false, by_diagonal = false;

@@ -157,7 +157,7 @@ bool any_in_block(bool mine) {
   const auto vote = static_cast<size_t>(current().votes++);
   if (now.votes.size() <= vote) now.votes.resize(vote + 1);
   now.votes[vote] = static_cast<char>(now.votes[vote] | (mine ? 1 : 0));
-  wait(Scope::kBlock);
+  wait(Scope::kThreadBlock);
   return now.votes[vote] != 0;
 }
 

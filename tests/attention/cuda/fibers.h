@@ -44,7 +44,7 @@ enum class Order { kAscending, kDescending };
 void run_grid(int64_t x, int y, int z, int threads, int shared_bytes, Order order,
               const std::function<void()>& body);
 
-enum class Scope { kWarp, kBlock };
+enum class Scope { kWarp, kThreadBlock };
 void wait(Scope scope);
 // Stores the operands of this lane, waits for the warp, and adds the product to c.
 void multiply(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
@@ -61,7 +61,7 @@ inline int64_t blocks() { return fibers::running.blocks; }
 inline char* shared_memory() { return fibers::running.shared; }
 
 inline void sync_warp() { fibers::wait(fibers::Scope::kWarp); }
-inline void sync_block() { fibers::wait(fibers::Scope::kBlock); }
+inline void sync_block() { fibers::wait(fibers::Scope::kThreadBlock); }
 inline bool sync_block_any(bool mine) { return fibers::any_in_block(mine); }
 inline float shuffle_xor(float x, int lanes) { return fibers::exchange(x, lanes); }
 

@@ -32,7 +32,7 @@ Pairs visible_pairs(const Plan& plan, const PlanShape& shape) {
   return pairs;
 }
 
-// Those that the tiles of queries reach, by their spans, and those of the tiles of keys.
+// The pairs that the tiles of queries reach by their spans, and those of the tiles of keys.
 Pairs pairs_of_queries(const PassPlan& pass, const std::vector<Visible>& visible,
                        const PlanShape& shape, size_t sweeps, int32_t tile) {
   Pairs pairs;

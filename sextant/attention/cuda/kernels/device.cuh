@@ -1,6 +1,6 @@
-// What kernels use of the machine: thread numbers, barriers, products of 16 x 8 tiles, and numbers
-// of 16 bits. nvcc takes them from CUDA; tests compile the same kernels for the CPU, where each
-// thread is a fiber.
+// The parts of the machine that kernels use: thread numbers, barriers, products of 16 x 8 tiles,
+// and numbers of 16 bits. nvcc takes them from CUDA; tests compile the same kernels for the CPU,
+// where each thread is a fiber.
 #pragma once
 
 #include <cstdint>

@@ -15,20 +15,21 @@ struct RunningSoftmax {
 
 // Turns scores into weights relative to the largest score so far, and rescales what was summed
 // before.
-template <int kParts, int kOutParts>
-SEXTANT_DEVICE void take_weights(float (&s)[kParts][4], RunningSoftmax& softmax,
-                                 float (&out)[kOutParts][4]) {
+template <int kFragments, int kOutFragments>
+SEXTANT_DEVICE void take_weights(float (&s)[kFragments][4], RunningSoftmax& softmax,
+                                 float (&out)[kOutFragments][4]) {
   SEXTANT_UNROLL
   for (int half = 0; half < 2; ++half) {
     float most = softmax.most[half];
     SEXTANT_UNROLL
-    for (int n = 0; n < kParts; ++n) most = fmaxf(most, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+    for (int n = 0; n < kFragments; ++n)
+      most = fmaxf(most, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
     most = most_of_row(most);
     const float origin = most == -INFINITY ? 0.0F : most;
     const float rescale = expf(softmax.most[half] - origin);
     softmax.most[half] = most;
     float sums[2] = {};  // of each of the lane's columns
-    each_element<kParts>([&](int n, int e) {
+    each_element<kFragments>([&](int n, int e) {
       if (e / 2 != half) return;
       s[n][e] = expf(s[n][e] - origin);
       sums[e % 2] += s[n][e];
@@ -36,7 +37,7 @@ SEXTANT_DEVICE void take_weights(float (&s)[kParts][4], RunningSoftmax& softmax,
     const float sum = sum_of_row(sums[0] + sums[1]);
     softmax.total[half] = softmax.total[half] * rescale + sum;
     SEXTANT_UNROLL
-    for (int n = 0; n < kOutParts; ++n) {
+    for (int n = 0; n < kOutFragments; ++n) {
       out[n][2 * half] *= rescale;
       out[n][2 * half + 1] *= rescale;
     }
@@ -44,22 +45,22 @@ SEXTANT_DEVICE void take_weights(float (&s)[kParts][4], RunningSoftmax& softmax,
 }
 
 // Writes elements of a warp's rows to a tile [kTile][kWeightsRow].
-template <class T, int kTile, int kParts>
-SEXTANT_DEVICE void store_weights(const float (&s)[kParts][4], T* to) {
-  each_element<kParts>([&](int n, int e) {
+template <class T, int kTile, int kFragments>
+SEXTANT_DEVICE void store_weights(const float (&s)[kFragments][4], T* to) {
+  each_element<kFragments>([&](int n, int e) {
     to[tile_row(e) * Sizes<kTile>::kWeightsRow + 8 * n + lane_column(e)] = narrow<T>(s[n][e]);
   });
 }
 
 // Writes them to this warp's part of a tile [kTile][kSkewedRow] by diagonal, beside zeros.
-template <class T, int kTile, int kParts>
-SEXTANT_DEVICE void store_skewed(const float (&s)[kParts][4], T* to) {
+template <class T, int kTile, int kFragments>
+SEXTANT_DEVICE void store_skewed(const float (&s)[kFragments][4], T* to) {
   using Size = Sizes<kTile>;
   T* const own = to + 16 * warp() * Size::kSkewedRow;
   for (int n = thread() % 32; n < 16 * Size::kWindow; n += 32)
     own[n / Size::kWindow * Size::kSkewedRow + n % Size::kWindow] = narrow<T>(0);
   sync_warp();
-  each_element<kParts>([&](int n, int e) {
+  each_element<kFragments>([&](int n, int e) {
     own[lane_row(e) * Size::kSkewedRow + 8 * n + lane_column(e) - lane_row(e) + 15] =
         narrow<T>(s[n][e]);
   });
@@ -68,10 +69,10 @@ SEXTANT_DEVICE void store_skewed(const float (&s)[kParts][4], T* to) {
 
 // Adds the products of weights by diagonal with the rows of a table: for each query of the warp,
 // the sum over keys of weight * table[d]. All threads call it.
-template <class T, int kWidth, int kTile, int kParts, int kOutParts>
-SEXTANT_DEVICE void add_table_rows(const Arguments& a, const TableRows& table, const Place& at,
-                                   int columns16, const float (&s)[kParts][4],
-                                   float (&out)[kOutParts][4]) {
+template <class T, int kWidth, int kTile, int kFragments, int kOutFragments>
+SEXTANT_DEVICE void add_table_rows(const Arguments& a, const TableRows& table, const ScoreTile& at,
+                                   int columns16, const float (&s)[kFragments][4],
+                                   float (&out)[kOutFragments][4]) {
   using Size = Sizes<kTile>;
   sync_block();
   const bool found = sync_block_any(load_table<T, kWidth, kTile>(a, table, at, columns16));
@@ -84,17 +85,17 @@ SEXTANT_DEVICE void add_table_rows(const Arguments& a, const TableRows& table, c
   sync_warp();
 }
 
-template <int kParts>
-SEXTANT_DEVICE void drop(const Arguments& a, const Place& at, float (&s)[kParts][4]) {
+template <int kFragments>
+SEXTANT_DEVICE void drop(const Arguments& a, const ScoreTile& at, float (&s)[kFragments][4]) {
   if (a.dropout.on == 0) return;
-  const uint32_t kept = kept_bits<kParts>(a, at);
-  each_element<kParts>(
+  const uint32_t kept = kept_bits<kFragments>(a, at);
+  each_element<kFragments>(
       [&](int n, int e) { s[n][e] *= has_bit(kept, n, e) ? a.dropout.kept_factor : 0.0F; });
 }
 
-SEXTANT_DEVICE Place place_of_queries(const Arguments& a, int64_t item, int32_t h) {
+SEXTANT_DEVICE ScoreTile tile_of_queries(const Arguments& a, int64_t item, int32_t h) {
   const QueryTile tile = a.query_tiles[item];
-  Place at;
+  ScoreTile at;
   at.b = tile.batch, at.h = h, at.key_head = h / a.group;
   at.frame = a.frames + tile.frame;
   at.first_query = tile.first_query;
@@ -102,10 +103,10 @@ SEXTANT_DEVICE Place place_of_queries(const Arguments& a, int64_t item, int32_t 
 }
 
 // Writes a lane's elements of one row, times a factor.
-template <class Element, int kOutParts>
+template <class Element, int kOutFragments>
 SEXTANT_DEVICE void write_row(const Arguments& a, int64_t row, int half, float factor,
-                              const float (&out)[kOutParts][4]) {
-  each_element<kOutParts>([&](int n, int e) {
+                              const float (&out)[kOutFragments][4]) {
+  each_element<kOutFragments>([&](int n, int e) {
     if (e >= 2) return;
 
     const int c = 8 * n + lane_column(e);
@@ -117,10 +118,10 @@ SEXTANT_DEVICE void write_row(const Arguments& a, int64_t row, int half, float f
 
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void forward(const Arguments a) {
-  constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
+  constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kWidth / 8;
   const int32_t item = block().x;
-  Place at = place_of_queries(a, item, block().y);
-  float out[kOutParts][4];
+  ScoreTile at = tile_of_queries(a, item, block().y);
+  float out[kOutFragments][4];
   clear(out);
   RunningSoftmax softmax;
   for (int half = 0; half < 2; ++half) {
@@ -143,7 +144,7 @@ SEXTANT_KERNEL void forward(const Arguments a) {
       sync_block();
       load_by_diagonal<kTile>(a, at);
       const bool found = sync_block_any(load_keys<T, kWidth, kTile>(a, at, origin).values);
-      float s[kParts][4];
+      float s[kFragments][4];
       score_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, s);
       take_weights(s, softmax, out);
       drop(a, at, s);

@@ -11,21 +11,21 @@ namespace sextant::cuda {
 
 // s becomes the weights p m, and ds the gradients of scores. d_out, keys and values are loaded.
 // wants_scores: else ds is not computed.
-template <class T, int kWidth, int kTile, Slope kSlope, int kParts>
-SEXTANT_DEVICE void gradients_of_tile(const Arguments& a, const Place& at, const LaneRows& rows,
-                                      bool wants_scores, float (&s)[kParts][4],
-                                      float (&ds)[kParts][4]) {
+template <class T, int kWidth, int kTile, Slope kSlope, int kFragments>
+SEXTANT_DEVICE void gradients_of_tile(const Arguments& a, const ScoreTile& at, const LaneRows& rows,
+                                      bool wants_scores, float (&s)[kFragments][4],
+                                      float (&ds)[kFragments][4]) {
   score_tile<T, kWidth, kTile, kSlope>(a, at, rows, s);
   clear(ds);
   if (wants_scores) {
     const T* const d_out = shared_at<T>(a.shared.d_out);
     multiply<false, false>(ds, d_out + 16 * warp() * kRowOf<T, kWidth>, kRowOf<T, kWidth>,
-                           shared_at<T>(a.shared.v), kRowOf<T, kWidth>, a.width16, kParts);
+                           shared_at<T>(a.shared.v), kRowOf<T, kWidth>, a.width16, kFragments);
     if (a.on_value.rows)
       add_on_rows<T, kWidth, kTile>(a, a.on_value, at, d_out, kRowOf<T, kWidth>, a.width16, ds);
   }
-  const uint32_t kept_ones = kept_bits<kParts>(a, at);
-  each_element<kParts>([&](int n, int e) {
+  const uint32_t kept_ones = kept_bits<kFragments>(a, at);
+  each_element<kFragments>([&](int n, int e) {
     const int half = e / 2;
     const bool none = s[n][e] == -INFINITY || rows.lse[half] == -INFINITY;
     const float p = none ? 0.0F : expf(s[n][e] - rows.lse[half]);
@@ -36,9 +36,9 @@ SEXTANT_DEVICE void gradients_of_tile(const Arguments& a, const Place& at, const
 }
 
 // The sums of a lane's part of ds by columns, over the 16 rows of a warp: [column of the lane].
-template <int kParts>
-SEXTANT_DEVICE void sum_columns(const float (&ds)[kParts][4], float (&sums)[kParts][2]) {
-  each_element<kParts>([&](int n, int e) {
+template <int kFragments>
+SEXTANT_DEVICE void sum_columns(const float (&ds)[kFragments][4], float (&sums)[kFragments][2]) {
+  each_element<kFragments>([&](int n, int e) {
     if (e >= 2) return;
 
     float x = ds[n][e] + ds[n][e + 2];
@@ -49,19 +49,19 @@ SEXTANT_DEVICE void sum_columns(const float (&ds)[kParts][4], float (&sums)[kPar
 }
 
 // Turns gradients of scores into those of a part of p, or of w.
-template <int kTile, int kParts>
-SEXTANT_DEVICE void scale_by_slope(const Arguments& a, Kept kept, float (&ds)[kParts][4]) {
-  each_element<kParts>([&](int n, int e) {
+template <int kTile, int kFragments>
+SEXTANT_DEVICE void scale_by_slope(const Arguments& a, Kept kept, float (&ds)[kFragments][4]) {
+  each_element<kFragments>([&](int n, int e) {
     if (ds[n][e] != 0) ds[n][e] *= slope_at<kTile>(a, kept, n, e);
   });
 }
 
 // Writes, or adds, a warp's 16 rows of sums to [batch, heads, rows, columns16] of floats.
 // row_of(r): the row, below 0 if there is none; r counts from the tile's first.
-template <int kParts, class RowOf>
-SEXTANT_DEVICE void write_sums(const float (&sums)[kParts][4], float* to, int64_t first_of_head,
+template <int kFragments, class RowOf>
+SEXTANT_DEVICE void write_sums(const float (&sums)[kFragments][4], float* to, int64_t first_of_head,
                                int columns16, int32_t accumulate, const RowOf& row_of) {
-  each_element<kParts>([&](int n, int e) {
+  each_element<kFragments>([&](int n, int e) {
     const int c = 8 * n + lane_column(e);
     const int32_t row = row_of(tile_row(e));
     if (row < 0 || c >= columns16) return;
@@ -71,13 +71,13 @@ SEXTANT_DEVICE void write_sums(const float (&sums)[kParts][4], float* to, int64_
 }
 
 // Multiplies sums of a warp's rows by their growth, counted from the origin.
-template <int kParts>
-SEXTANT_DEVICE void grow_sums(float (&sums)[kParts][4], const Arguments& a, const Place& at,
+template <int kFragments>
+SEXTANT_DEVICE void grow_sums(float (&sums)[kFragments][4], const Arguments& a, const ScoreTile& at,
                               bool keys, int32_t first, int32_t last, GrowthOrigin origin) {
   const SweepRows& sweep = a.sweep[at.sweep];
   if (!sweep.growth) return;
-  const Times& own = keys ? sweep.key_times : sweep.query_times;
-  each_element<kParts>([&](int n, int e) {
+  const Positions& own = keys ? sweep.key_positions : sweep.query_positions;
+  each_element<kFragments>([&](int n, int e) {
     const int c = 8 * n + lane_column(e);
     const int32_t row = first + tile_row(e);
     if (c >= a.depth || row >= last) return;

@@ -15,7 +15,7 @@ namespace sextant::cuda {
 // Calls f(found in queries, found in keys, lane's rows) for each tile of queries in each part, with
 // tiles loaded. done(sweep) is called behind the last part of each sweep.
 template <class T, int kWidth, int kTile, class F, class Done>
-SEXTANT_DEVICE void each_query_tile(const Arguments& a, const KeyTile& tile, Place& at, F&& f,
+SEXTANT_DEVICE void each_query_tile(const Arguments& a, const KeyTile& tile, ScoreTile& at, F&& f,
                                     Done&& done) {
   for (int n = 0; n < tile.parts; ++n) {
     const KeyTilePart part = a.parts[tile.first_part + n];
@@ -42,8 +42,8 @@ SEXTANT_DEVICE void each_query_tile(const Arguments& a, const KeyTile& tile, Pla
   }
 }
 
-SEXTANT_DEVICE Place place_of_keys(const KeyTile& tile, int32_t key_head) {
-  Place at;
+SEXTANT_DEVICE ScoreTile tile_of_keys(const KeyTile& tile, int32_t key_head) {
+  ScoreTile at;
   at.b = tile.batch;
   at.key_head = key_head;
   at.first_key = tile.first_key;
@@ -52,14 +52,14 @@ SEXTANT_DEVICE Place place_of_keys(const KeyTile& tile, int32_t key_head) {
 
 // Writes elements to a tile [kTile keys][kSkewedRow] by diagonal, beside zeros. All threads call
 // it; the block is synchronised before and behind.
-template <class T, int kTile, int kParts>
-SEXTANT_DEVICE void store_skewed_by_key(const float (&s)[kParts][4], T* to) {
+template <class T, int kTile, int kFragments>
+SEXTANT_DEVICE void store_skewed_by_key(const float (&s)[kFragments][4], T* to) {
   using Size = Sizes<kTile>;
   sync_block();
   for (int n = thread(); n < kTile * Size::kWindow; n += threads())
     to[n / Size::kWindow * Size::kSkewedRow + n % Size::kWindow] = narrow<T>(0);
   sync_block();
-  each_element<kParts>([&](int n, int e) {
+  each_element<kFragments>([&](int n, int e) {
     const int j = 8 * n + lane_column(e);
     to[j * Size::kSkewedRow + j % 16 - tile_row(e) + kTile - 1] = narrow<T>(s[n][e]);
   });
@@ -67,9 +67,10 @@ SEXTANT_DEVICE void store_skewed_by_key(const float (&s)[kParts][4], T* to) {
 }
 
 // Adds the transpose of a block's tile of weights, times a tile of rows of queries.
-template <class T, int kTile, int kParts, int kOutParts>
-SEXTANT_DEVICE void add_queries(const Arguments& a, const float (&s)[kParts][4], const T* rows,
-                                int row, int columns16, bool found, float (&sums)[kOutParts][4]) {
+template <class T, int kTile, int kFragments, int kOutFragments>
+SEXTANT_DEVICE void add_queries(const Arguments& a, const float (&s)[kFragments][4], const T* rows,
+                                int row, int columns16, bool found,
+                                float (&sums)[kOutFragments][4]) {
   T* const weights = shared_at<T>(a.shared.weights);
   sync_block();
   store_weights<T, kTile>(s, weights);
@@ -79,15 +80,15 @@ SEXTANT_DEVICE void add_queries(const Arguments& a, const float (&s)[kParts][4],
 }
 
 // Adds the sums of ds over a tile's queries to d_key_bias, which this block owns.
-template <int kTile, int kParts>
-SEXTANT_DEVICE void add_key_bias(const Arguments& a, const Place& at,
-                                 const float (&ds)[kParts][4]) {
-  float sums[kParts][2];
+template <int kTile, int kFragments>
+SEXTANT_DEVICE void add_key_bias(const Arguments& a, const ScoreTile& at,
+                                 const float (&ds)[kFragments][4]) {
+  float sums[kFragments][2];
   sum_columns(ds, sums);
   float* const of_warps = shared_at<float>(a.shared.skew);  // [warps][kTile]
   sync_block();
   if (thread() % 32 < 4) {
-    each_element<kParts>([&](int n, int e) {
+    each_element<kFragments>([&](int n, int e) {
       if (e >= 2) return;
       of_warps[warp() * kTile + 8 * n + lane_column(e)] = sums[n][e];
     });
@@ -105,11 +106,11 @@ SEXTANT_DEVICE void add_key_bias(const Arguments& a, const Place& at,
 
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void key_gradients(const Arguments a) {
-  constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
+  constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kWidth / 8;
   using Size = Sizes<kTile>;
   const KeyTile tile = a.key_tiles[block().x];
-  Place at = place_of_keys(tile, block().y);
-  float sums[kOutParts][4];
+  ScoreTile at = tile_of_keys(tile, block().y);
+  float sums[kOutFragments][4];
   clear(sums);
   const int64_t head = (static_cast<int64_t>(at.b) * a.key_heads + at.key_head) * a.keys;
   const auto row_of = [&](int r) {
@@ -119,7 +120,7 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
   each_query_tile<T, kWidth, kTile>(
       a, tile, at,
       [&](bool found, const LaneRows& rows) {
-        float s[kParts][4], ds[kParts][4];
+        float s[kFragments][4], ds[kFragments][4];
         gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds);
         if ((a.what & kBias) != 0) add_key_bias<kTile>(a, at, ds);
         const bool imaginary = (a.what & kImaginary) != 0;
@@ -149,15 +150,15 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
 
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void value_gradients(const Arguments a) {
-  constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
+  constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kWidth / 8;
   const KeyTile tile = a.key_tiles[block().x];
-  Place at = place_of_keys(tile, block().y);
-  float sums[kOutParts][4];
+  ScoreTile at = tile_of_keys(tile, block().y);
+  float sums[kOutFragments][4];
   clear(sums);
   each_query_tile<T, kWidth, kTile>(
       a, tile, at,
       [&](bool found, const LaneRows& rows) {
-        float s[kParts][4], ds[kParts][4];
+        float s[kFragments][4], ds[kFragments][4];
         gradients_of_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, false, s, ds);
         add_queries<T, kTile>(a, s, shared_at<T>(a.shared.d_out), kRowOf<T, kWidth>, a.width16,
                               found, sums);

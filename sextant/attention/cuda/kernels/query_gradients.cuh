@@ -13,10 +13,10 @@
 namespace sextant::cuda {
 
 // Hidden elements are 0, as is what is there already, and may have no diagonal.
-template <class Element, int kParts>
-SEXTANT_DEVICE void write_query_bias(const Arguments& a, const Place& at,
-                                     const float (&ds)[kParts][4]) {
-  each_element<kParts>([&](int n, int e) {
+template <class Element, int kFragments>
+SEXTANT_DEVICE void write_query_bias(const Arguments& a, const ScoreTile& at,
+                                     const float (&ds)[kFragments][4]) {
+  each_element<kFragments>([&](int n, int e) {
     const int r = tile_row(e), c = 8 * n + lane_column(e);
     if (ds[n][e] != 0)
       static_cast<Element*>(a.d_query_bias.data)[place_of(
@@ -27,11 +27,11 @@ SEXTANT_DEVICE void write_query_bias(const Arguments& a, const Place& at,
 
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void query_gradients(const Arguments a) {
-  constexpr int kParts = Sizes<kTile>::kParts, kOutParts = kWidth / 8;
+  constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kWidth / 8;
   constexpr int kWeightsRow = Sizes<kTile>::kWeightsRow;
   const int32_t item = block().x;
-  Place at = place_of_queries(a, item, block().y);
-  float sums[kOutParts][4];
+  ScoreTile at = tile_of_queries(a, item, block().y);
+  float sums[kOutFragments][4];
   clear(sums);
   const GrowthOrigin origin = middle_of_queries(at, kTile);
   const int64_t head = (static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries;
@@ -50,7 +50,7 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
         sync_block();
         load_by_diagonal<kTile>(a, at);
         const bool found = sync_block_any(load_keys<T, kWidth, kTile>(a, at, origin).keys);
-        float s[kParts][4], ds[kParts][4];
+        float s[kFragments][4], ds[kFragments][4];
         gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds);
         if ((a.what & kBias) != 0) {
           if (a.d_query_bias.type == Stored::kBfloat16)

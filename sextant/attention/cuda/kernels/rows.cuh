@@ -47,14 +47,14 @@ SEXTANT_KERNEL inline void angles(const Arguments a) {
 }
 
 // The place of a row of keys or values: in a page, or at row `row` of the entry.
-struct PlaceInPages {
+struct RowInPages {
   int64_t entry, row;
 };
-SEXTANT_DEVICE PlaceInPages in_pages(const PageTable& pages, int64_t b, int64_t row) {
+SEXTANT_DEVICE RowInPages in_pages(const PageTable& pages, int64_t b, int64_t row) {
   if (pages.page_rows == 0) return {b, row};
   return {pages.at[b * pages.batch_stride + row / pages.page_rows], row % pages.page_rows};
 }
-SEXTANT_DEVICE float element_in_pages(const Arguments& a, PlaceInPages at, int64_t h, int c) {
+SEXTANT_DEVICE float element_in_pages(const Arguments& a, RowInPages at, int64_t h, int c) {
   if (a.pages.page_rows == 0 || at.entry >= 0)
     return element(a.from, place_of(a.from, at.entry, h, at.row, c));
   const int64_t page = -1 - at.entry;
@@ -74,7 +74,7 @@ SEXTANT_KERNEL inline void rotate(const Arguments a) {
     const int c = static_cast<int>(n % a.to.columns);
     float value = 0;
     if (c < a.from.columns) {
-      const PlaceInPages at = in_pages(a.pages, b, row);
+      const RowInPages at = in_pages(a.pages, b, row);
       value = element_in_pages(a, at, h, c);
       if (a.angles && a.channels[c].pair >= 0) {
         const Channel& channel = a.channels[c];

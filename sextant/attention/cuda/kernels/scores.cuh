@@ -13,7 +13,7 @@
 namespace sextant::cuda {
 
 // A tile of queries and keys of one head.
-struct Place {
+struct ScoreTile {
   int32_t b = 0, h = 0, key_head = 0, sweep = 0;
   const FrameRows* frame = nullptr;
   int32_t first_query = 0, first_key = 0;  // rows of q and k
@@ -33,7 +33,7 @@ struct LaneRows {
 
 template <int kTile>
 struct Sizes {
-  static constexpr int kWarps = kTile / 16, kParts = kTile / 8, kDiagonals = 2 * kTile;
+  static constexpr int kWarps = kTile / 16, kFragments = kTile / 8, kDiagonals = 2 * kTile;
   static constexpr int kWindow = kTile + 16;  // the diagonals of 16 queries or keys
   static constexpr int kSkewRow = kWindow + 4;
   static constexpr int kWeightsRow = kTile + 8, kSkewedRow = kWindow + 8;
@@ -44,7 +44,7 @@ SEXTANT_DEVICE int warp() { return thread() / 32; }
 // The row of q, counted from the tile's first, of element e of a lane.
 SEXTANT_DEVICE int tile_row(int e) { return 16 * warp() + lane_row(e); }
 
-SEXTANT_DEVICE LaneRows lane_rows(const Arguments& a, const Place& at) {
+SEXTANT_DEVICE LaneRows lane_rows(const Arguments& a, const ScoreTile& at) {
   LaneRows rows;
   for (int n = 0; n < 2; ++n) {
     const int32_t i = at.first_query + tile_row(2 * n);
@@ -64,14 +64,14 @@ SEXTANT_DEVICE LaneRows lane_rows(const Arguments& a, const Place& at) {
 // side or of their own: queries by e^(growth (t - from)), keys by e^(growth (from - t)).
 template <class T>
 SEXTANT_DEVICE void grow(T* tile, int row, int rows, const Arguments& a, const SweepRows& sweep,
-                         int b, bool keys, int32_t first, int32_t last, const Times& from,
+                         int b, bool keys, int32_t first, int32_t last, const Positions& from,
                          int32_t from_row) {
-  const Times& own = keys ? sweep.key_times : sweep.query_times;
+  const Positions& own = keys ? sweep.key_positions : sweep.query_positions;
   for (int n = thread(); n < rows * a.depth; n += threads()) {
     const int r = n / a.depth, c = n % a.depth;
     const Channel& channel = sweep.growth[c];
     if (channel.growth == 0 || first + r < 0 || first + r >= last) continue;
-    const auto time = [&](const Times& times, int64_t at) {
+    const auto time = [&](const Positions& times, int64_t at) {
       return times.at[b * times.batch_stride + channel.axis * times.rows + at];
     };
     const int64_t apart = time(own, first + r) - time(from, from_row);
@@ -85,21 +85,21 @@ struct GrowthOrigin {
   bool of_keys = false;
   int32_t row = 0;
 };
-SEXTANT_DEVICE GrowthOrigin middle_of_queries(const Place& at, int tile) {
+SEXTANT_DEVICE GrowthOrigin middle_of_queries(const ScoreTile& at, int tile) {
   const int32_t middle = at.first_query + tile / 2, last = at.last_query() - 1;
   return {false, middle < last ? middle : last};
 }
 
 // Loads the tile of queries of a sweep. Returns whether this thread met an infinity or NaN.
 template <class T, int kWidth, int kTile>
-SEXTANT_DEVICE bool load_queries(const Arguments& a, const Place& at, GrowthOrigin origin) {
+SEXTANT_DEVICE bool load_queries(const Arguments& a, const ScoreTile& at, GrowthOrigin origin) {
   const SweepRows& sweep = a.sweep[at.sweep];
   const SharedTiles& to = a.shared;
   const auto row_of = [&](int r) {
     const int32_t i = at.first_query + r;
     return i < at.last_query() ? i : -1;
   };
-  const Times& from = origin.of_keys ? sweep.key_times : sweep.query_times;
+  const Positions& from = origin.of_keys ? sweep.key_positions : sweep.query_positions;
   bool found = load_rows(shared_at<T>(to.q), kRowOf<T, kWidth>, kTile, a.depth16, sweep.q, at.b,
                          at.h, row_of);
   if (to.q_imag >= 0)
@@ -119,7 +119,7 @@ SEXTANT_DEVICE bool load_queries(const Arguments& a, const Place& at, GrowthOrig
 }
 
 template <class T, int kWidth, int kTile>
-SEXTANT_DEVICE bool load_d_out(const Arguments& a, const Place& at) {
+SEXTANT_DEVICE bool load_d_out(const Arguments& a, const ScoreTile& at) {
   return load_rows(shared_at<T>(a.shared.d_out), kRowOf<T, kWidth>, kTile, a.width16, a.d_out, at.b,
                    at.h, [&](int r) {
                      const int32_t i = at.first_query + r;
@@ -132,7 +132,7 @@ struct FoundInKeys {
   bool keys = false, values = false;
 };
 template <class T, int kWidth, int kTile>
-SEXTANT_DEVICE FoundInKeys load_keys(const Arguments& a, const Place& at, GrowthOrigin origin) {
+SEXTANT_DEVICE FoundInKeys load_keys(const Arguments& a, const ScoreTile& at, GrowthOrigin origin) {
   const SweepRows& sweep = a.sweep[at.sweep];
   const SharedTiles& to = a.shared;
   const int32_t first = at.frame->key_row, last = first + at.frame->keys;
@@ -151,7 +151,7 @@ SEXTANT_DEVICE FoundInKeys load_keys(const Arguments& a, const Place& at, Growth
                              at.key_head, row_of);
   if (sweep.growth) {
     sync_block();
-    const Times& from = origin.of_keys ? sweep.key_times : sweep.query_times;
+    const Positions& from = origin.of_keys ? sweep.key_positions : sweep.query_positions;
     grow(shared_at<T>(to.k), kRowOf<T, kWidth>, kTile, a, sweep, at.b, true, at.first_key, last,
          from, origin.row);
   }
@@ -166,7 +166,7 @@ SEXTANT_DEVICE int64_t table_row(const Arguments& a, const TableRows& table, int
 
 // Loads the rows of a table that meet a tile.
 template <class T, int kWidth, int kTile>
-SEXTANT_DEVICE bool load_table(const Arguments& a, const TableRows& table, const Place& at,
+SEXTANT_DEVICE bool load_table(const Arguments& a, const TableRows& table, const ScoreTile& at,
                                int columns16) {
   const int64_t first = at.corner() - (kTile - 1);
   return load_rows(shared_at<T>(a.shared.table), kRowOf<T, kWidth>, Sizes<kTile>::kDiagonals,
@@ -176,7 +176,7 @@ SEXTANT_DEVICE bool load_table(const Arguments& a, const TableRows& table, const
 
 // Loads w and b by diagonal: [2][kDiagonals] floats.
 template <int kTile>
-SEXTANT_DEVICE void load_by_diagonal(const Arguments& a, const Place& at) {
+SEXTANT_DEVICE void load_by_diagonal(const Arguments& a, const ScoreTile& at) {
   if (a.shared.by_diagonal < 0) return;
   constexpr int kDiagonals = Sizes<kTile>::kDiagonals;
   float* const to = shared_at<float>(a.shared.by_diagonal);
@@ -191,9 +191,9 @@ SEXTANT_DEVICE void load_by_diagonal(const Arguments& a, const Place& at) {
 SEXTANT_DEVICE int round_up_16(int x) { return (x + 15) / 16 * 16; }
 
 // Adds q . A to products. The block's q_raw is loaded, and by all threads.
-template <class T, int kWidth, int kTile, int kParts>
-SEXTANT_DEVICE void add_on_rows(const Arguments& a, const TableRows& table, const Place& at,
-                                const T* rows, int row, int columns16, float (&s)[kParts][4]) {
+template <class T, int kWidth, int kTile, int kFragments>
+SEXTANT_DEVICE void add_on_rows(const Arguments& a, const TableRows& table, const ScoreTile& at,
+                                const T* rows, int row, int columns16, float (&s)[kFragments][4]) {
   using Size = Sizes<kTile>;
   sync_block();
   load_table<T, kWidth, kTile>(a, table, at, columns16);
@@ -203,14 +203,15 @@ SEXTANT_DEVICE void add_on_rows(const Arguments& a, const TableRows& table, cons
               shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * kRowOf<T, kWidth>,
               kRowOf<T, kWidth>, columns16, Size::kWindow / 8);
   sync_warp();
-  each_element<kParts>([&](int n, int e) {
+  each_element<kFragments>([&](int n, int e) {
     s[n][e] += skew[lane_row(e) * Size::kSkewRow + 8 * n + lane_column(e) - lane_row(e) + 15];
   });
 }
 
 // Adds k . B to products.
-template <class T, int kWidth, int kTile, int kParts>
-SEXTANT_DEVICE void add_on_keys(const Arguments& a, const Place& at, float (&s)[kParts][4]) {
+template <class T, int kWidth, int kTile, int kFragments>
+SEXTANT_DEVICE void add_on_keys(const Arguments& a, const ScoreTile& at,
+                                float (&s)[kFragments][4]) {
   using Size = Sizes<kTile>;
   const int columns16 = round_up_16(a.on_key.rows.columns);
   sync_block();
@@ -222,7 +223,7 @@ SEXTANT_DEVICE void add_on_keys(const Arguments& a, const Place& at, float (&s)[
               shared_at<T>(a.shared.table) + 16 * warp() * kRowOf<T, kWidth>, kRowOf<T, kWidth>,
               columns16, Size::kWindow / 8);
   sync_block();
-  each_element<kParts>([&](int n, int e) {
+  each_element<kFragments>([&](int n, int e) {
     const int j = 8 * n + lane_column(e);
     s[n][e] += skew[j * Size::kSkewRow + j % 16 - tile_row(e) + kTile - 1];
   });
@@ -231,26 +232,27 @@ SEXTANT_DEVICE void add_on_keys(const Arguments& a, const Place& at, float (&s)[
 
 // A bit for each element of a lane, (n, e) at 4 n + e, from a function of queries and keys. Loops
 // over elements that are not unrolled keep kernels small where there is much to do for each.
-template <int kParts, class F>
-SEXTANT_DEVICE uint32_t bits_of(const Place& at, const F& f) {
-  static_assert(kParts * 4 <= 32);
+template <int kFragments, class F>
+SEXTANT_DEVICE uint32_t bits_of(const ScoreTile& at, const F& f) {
+  static_assert(kFragments * 4 <= 32);
   uint32_t bits = 0;
   SEXTANT_ROLL
-  for (int n = 0; n < 4 * kParts; ++n) {
+  for (int n = 0; n < 4 * kFragments; ++n) {
     const int32_t i = at.first_query + tile_row(n % 4);
     const int32_t j = at.first_key + 8 * (n / 4) + lane_column(n % 4);
     bits |= static_cast<uint32_t>(f(n % 4 / 2, i, j)) << n;
   }
   return bits;
 }
-template <int kParts>
-SEXTANT_DEVICE uint32_t visible_bits(const Arguments& a, const Place& at, const LaneRows& rows) {
+template <int kFragments>
+SEXTANT_DEVICE uint32_t visible_bits(const Arguments& a, const ScoreTile& at,
+                                     const LaneRows& rows) {
   const Visible low = rows.visible[0], high = rows.visible[1];
-  const int32_t last = at.first_key + 8 * kParts;
+  const int32_t last = at.first_key + 8 * kFragments;
   if (!a.mask && low.first <= at.first_key && last <= low.last && high.first <= at.first_key &&
       last <= high.last)
     return ~0U;
-  return bits_of<kParts>(at, [&](int half, int32_t i, int32_t j) {
+  return bits_of<kFragments>(at, [&](int half, int32_t i, int32_t j) {
     const Visible seen = half == 0 ? low : high;
     return j >= seen.first && j < seen.last &&
            (!a.mask ||
@@ -258,10 +260,10 @@ SEXTANT_DEVICE uint32_t visible_bits(const Arguments& a, const Place& at, const 
   });
 }
 // Without dropout all are kept.
-template <int kParts>
-SEXTANT_DEVICE uint32_t kept_bits(const Arguments& a, const Place& at) {
+template <int kFragments>
+SEXTANT_DEVICE uint32_t kept_bits(const Arguments& a, const ScoreTile& at) {
   if (a.dropout.on == 0) return ~0U;
-  return bits_of<kParts>(
+  return bits_of<kFragments>(
       at, [&](int, int32_t i, int32_t j) { return keeps(a.dropout, at.b, at.h, i, j); });
 }
 SEXTANT_DEVICE bool has_bit(uint32_t bits, int n, int e) { return (bits >> (4 * n + e) & 1U) != 0; }
@@ -280,16 +282,17 @@ enum class Slope { kNone, kOfProducts, kOfWeight };
 
 // Turns the products that a thread keeps into scores, -infinity where a key is hidden, for calls
 // with more terms than a scale and a bias by distance, and products into derivatives.
-template <int kTile, Slope kSlope, int kParts>
-SEXTANT_DEVICE void finish_scores(const Arguments& a, const Place& at, const LaneRows& rows,
-                                  uint32_t visible, float (&s)[kParts][4]) {
+template <int kTile, Slope kSlope, int kFragments>
+SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const LaneRows& rows,
+                                  uint32_t visible, float (&s)[kFragments][4]) {
   const float* const by_diagonal = shared_at<float>(a.shared.by_diagonal);
   const bool complex = a.shared.q_imag >= 0;
   const double origins[2] = {rows.origin[0], rows.origin[1]};
-  each_element<kParts>([&](int n, int e) { kept_at<kTile>(a, Kept::kReal, 4 * n + e) = s[n][e]; });
+  each_element<kFragments>(
+      [&](int n, int e) { kept_at<kTile>(a, Kept::kReal, 4 * n + e) = s[n][e]; });
   float* const scores = shared_at<float>(a.shared.kept) + 2 * kTile * kTile;
   SEXTANT_ROLL
-  for (int n = 0; n < 4 * kParts; ++n) {
+  for (int n = 0; n < 4 * kFragments; ++n) {
     const int il = tile_row(n % 4), jl = 8 * (n / 4) + lane_column(n % 4);
     const int32_t i = at.first_query + il, j = at.first_key + jl;
     const int r = jl - il + kTile - 1;
@@ -323,7 +326,7 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const Place& at, const Lan
       if (complex) imaginary = ratio * imaginary;
     }
   }
-  each_element<kParts>([&](int n, int e) {
+  each_element<kFragments>([&](int n, int e) {
     s[n][e] = scores[warp() * 16 * kTile + 32 * (4 * n + e) + thread() % 32];
   });
 }
@@ -331,32 +334,32 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const Place& at, const Lan
 // The scores of a warp's 16 queries with the tile's keys, -infinity where a key is hidden. Tiles
 // and by_diagonal are loaded, and the block has been synchronised. The derivatives by the parts of
 // p, or by w, are those of slope_at().
-template <class T, int kWidth, int kTile, Slope kSlope, int kParts>
-SEXTANT_DEVICE void score_tile(const Arguments& a, const Place& at, const LaneRows& rows,
-                               float (&s)[kParts][4]) {
+template <class T, int kWidth, int kTile, Slope kSlope, int kFragments>
+SEXTANT_DEVICE void score_tile(const Arguments& a, const ScoreTile& at, const LaneRows& rows,
+                               float (&s)[kFragments][4]) {
   constexpr int kRow = kRowOf<T, kWidth>;
   const T* const k = shared_at<T>(a.shared.k);
   const int own = 16 * warp() * kRow;
   if (a.shared.q_imag >= 0) {
     clear(s);
     multiply<false, false>(s, shared_at<T>(a.shared.q_imag) + own, kRow, k, kRow, a.depth16,
-                           kParts);
-    each_element<kParts>(
+                           kFragments);
+    each_element<kFragments>(
         [&](int n, int e) { kept_at<kTile>(a, Kept::kImaginary, 4 * n + e) = s[n][e]; });
   }
   clear(s);
-  multiply<false, false>(s, shared_at<T>(a.shared.q) + own, kRow, k, kRow, a.depth16, kParts);
+  multiply<false, false>(s, shared_at<T>(a.shared.q) + own, kRow, k, kRow, a.depth16, kFragments);
   if (a.on_query.rows)
     add_on_rows<T, kWidth, kTile>(a, a.on_query, at, shared_at<T>(a.shared.q_raw), kRow,
                                   round_up_16(a.on_query.rows.columns), s);
   if (a.on_key.rows) add_on_keys<T, kWidth, kTile>(a, at, s);
-  const uint32_t visible = visible_bits<kParts>(a, at, rows);
+  const uint32_t visible = visible_bits<kFragments>(a, at, rows);
   if (a.shared.kept >= 0) {
     finish_scores<kTile, kSlope>(a, at, rows, visible, s);
     return;
   }
   const float* const bias = shared_at<float>(a.shared.by_diagonal) + Sizes<kTile>::kDiagonals;
-  each_element<kParts>([&](int n, int e) {
+  each_element<kFragments>([&](int n, int e) {
     const int r = 8 * n + lane_column(e) - tile_row(e) + kTile - 1;
     const float score = a.scale * s[n][e] + (a.bias.rows ? bias[r] : 0.0F);
     s[n][e] = has_bit(visible, n, e) ? score : -INFINITY;

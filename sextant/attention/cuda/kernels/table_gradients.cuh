@@ -17,7 +17,7 @@ namespace sextant::cuda {
 
 // Whether any query of a tile sees a key of at.first_key's tile in the sweep.
 template <int kTile>
-SEXTANT_DEVICE bool meets(const Arguments& a, const Place& at) {
+SEXTANT_DEVICE bool meets(const Arguments& a, const ScoreTile& at) {
   const int32_t n = (at.first_query - at.frame->query_row) / kTile;
   const int32_t entry = at.frame->batch < 0 ? at.b : 0;
   const int32_t item = at.frame->first_tile + entry * at.frame->tiles + n;
@@ -27,7 +27,7 @@ SEXTANT_DEVICE bool meets(const Arguments& a, const Place& at) {
 
 // Calls f(found, lane's rows) for each tile of the band, in order, with tiles loaded.
 template <class T, int kWidth, int kTile, class F>
-SEXTANT_DEVICE void each_tile_of_band(const Arguments& a, Place& at, F&& f) {
+SEXTANT_DEVICE void each_tile_of_band(const Arguments& a, ScoreTile& at, F&& f) {
   const int64_t corner = block().x * kTile;
   for (int frame = 0; frame < a.frame_count; ++frame) {
     at.frame = a.frames + frame;
@@ -56,14 +56,14 @@ SEXTANT_DEVICE void each_tile_of_band(const Arguments& a, Place& at, F&& f) {
 
 // Writes elements to a tile of the block, [kTile][row], by diagonal, beside zeros. The rows are
 // queries, or keys.
-template <class T, int kTile, int kParts>
-SEXTANT_DEVICE void store_by_diagonal(const float (&s)[kParts][4], bool keys, T* to, int row) {
+template <class T, int kTile, int kFragments>
+SEXTANT_DEVICE void store_by_diagonal(const float (&s)[kFragments][4], bool keys, T* to, int row) {
   constexpr int kDiagonals = Sizes<kTile>::kDiagonals;
   sync_block();
   for (int n = thread(); n < kTile * kDiagonals; n += threads())
     to[n / kDiagonals * row + n % kDiagonals] = narrow<T>(0);
   sync_block();
-  each_element<kParts>([&](int n, int e) {
+  each_element<kFragments>([&](int n, int e) {
     const int i = tile_row(e), j = 8 * n + lane_column(e);
     to[(keys ? j : i) * row + j - i + kTile - 1] = narrow<T>(s[n][e]);
   });
@@ -72,25 +72,25 @@ SEXTANT_DEVICE void store_by_diagonal(const float (&s)[kParts][4], bool keys, T*
 
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void table_gradients(const Arguments a) {
-  constexpr int kParts = Sizes<kTile>::kParts, kColumns = 64, kOutParts = kColumns / 8;
+  constexpr int kFragments = Sizes<kTile>::kFragments, kColumns = 64, kOutFragments = kColumns / 8;
   constexpr int kRow = Sizes<kTile>::kDiagonals + 8;
   const int first_column = block().z * kColumns;
   const bool by_key = (a.what & kProducts) != 0, of_values = (a.what & kBias) != 0;
   const TableRows& table = of_values ? a.on_value : by_key ? a.on_key : a.on_query;
   const int columns16 = round_up_16(table.rows.columns);
   const int columns = columns16 - first_column < kColumns ? columns16 - first_column : kColumns;
-  Place at;
+  ScoreTile at;
   at.h = block().y;
   at.key_head = at.h / a.group;
-  float sums[2][kOutParts][4];  // of 32 diagonals for each warp
+  float sums[2][kOutFragments][4];  // of 32 diagonals for each warp
   clear(sums[0]);
   clear(sums[1]);
   T* const tile = shared_at<T>(a.shared.skewed);
   each_tile_of_band<T, kWidth, kTile>(a, at, [&](bool found, const LaneRows& rows) {
-    float s[kParts][4], ds[kParts][4];
+    float s[kFragments][4], ds[kFragments][4];
     gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, !of_values, s, ds);
     scale_by_slope<kTile>(a, Kept::kReal, ds);
-    if (of_values) each_element<kParts>([&](int n, int e) { ds[n][e] = s[n][e]; });
+    if (of_values) each_element<kFragments>([&](int n, int e) { ds[n][e] = s[n][e]; });
     store_by_diagonal<T, kTile>(ds, by_key, tile, kRow);
     const T* const factor = shared_at<T>(of_values ? a.shared.d_out
                                          : by_key  ? a.shared.k_raw
@@ -103,7 +103,7 @@ SEXTANT_KERNEL void table_gradients(const Arguments a) {
   float* const to = a.sums + (at.h * a.bands + block().x) * Sizes<kTile>::kDiagonals * columns16;
   SEXTANT_UNROLL
   for (int m = 0; m < 2; ++m)
-    each_element<kOutParts>([&](int n, int e) {
+    each_element<kOutFragments>([&](int n, int e) {
       const int c = 8 * n + lane_column(e);
       if (c >= columns) return;
       float& sum = to[(32 * warp() + 16 * m + lane_row(e)) * columns16 + first_column + c];
@@ -112,8 +112,8 @@ SEXTANT_KERNEL void table_gradients(const Arguments a) {
 }
 
 // The sums of the diagonals of a tile, one for each thread of the block.
-template <int kTile, int kParts>
-SEXTANT_DEVICE float sum_of_diagonal(const Arguments& a, const float (&s)[kParts][4]) {
+template <int kTile, int kFragments>
+SEXTANT_DEVICE float sum_of_diagonal(const Arguments& a, const float (&s)[kFragments][4]) {
   constexpr int kRow = Sizes<kTile>::kDiagonals + 4;
   float* const tile = shared_at<float>(a.shared.skewed);
   store_by_diagonal<float, kTile>(s, false, tile, kRow);
@@ -124,14 +124,14 @@ SEXTANT_DEVICE float sum_of_diagonal(const Arguments& a, const float (&s)[kParts
 
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void scalar_gradients(const Arguments a) {
-  constexpr int kParts = Sizes<kTile>::kParts, kDiagonals = Sizes<kTile>::kDiagonals;
+  constexpr int kFragments = Sizes<kTile>::kFragments, kDiagonals = Sizes<kTile>::kDiagonals;
   static_assert(kDiagonals == 32 * Sizes<kTile>::kWarps);
-  Place at;
+  ScoreTile at;
   at.h = block().y;
   at.key_head = at.h / a.group;
   float sum = 0;
   each_tile_of_band<T, kWidth, kTile>(a, at, [&](bool, const LaneRows& rows) {
-    float s[kParts][4], ds[kParts][4];
+    float s[kFragments][4], ds[kFragments][4];
     gradients_of_tile<T, kWidth, kTile, Slope::kOfWeight>(a, at, rows, true, s, ds);
     if ((a.what & kWeight) != 0) scale_by_slope<kTile>(a, Kept::kReal, ds);
     sum += sum_of_diagonal<kTile>(a, ds);

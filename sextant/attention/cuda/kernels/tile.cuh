@@ -20,12 +20,12 @@ inline constexpr Stored kStoredAs = std::is_same_v<T, Bf16>   ? Stored::kBfloat1
 template <class T, int kWidth>
 inline constexpr int kRowOf = kWidth + 16 / static_cast<int>(sizeof(T));
 
-// Calls f(n, e) for the elements of a lane in `kParts` parts of a product. Registers are indexed,
-// so the loops are unrolled.
-template <int kParts, class F>
+// Calls f(n, e) for the elements of a lane in `kFragments` parts of a product. Registers are
+// indexed, so the loops are unrolled.
+template <int kFragments, class F>
 SEXTANT_DEVICE void each_element(const F& f) {
   SEXTANT_UNROLL
-  for (int n = 0; n < 4 * kParts; ++n) f(n / 4, n % 4);
+  for (int n = 0; n < 4 * kFragments; ++n) f(n / 4, n % 4);
 }
 
 SEXTANT_DEVICE int lane_row(int e) { return thread() % 32 / 4 + 8 * (e / 2); }
@@ -110,14 +110,14 @@ SEXTANT_DEVICE bool load_rows(T* to, int row, int rows, int columns16, const Row
 // 8 `parts` rows, or, transposed, of `depth` rows. depth is a multiple of 16. `guarded`: an element
 // of a that is 0 adds nothing, whatever b holds. The sum over the tile is added to c as a whole,
 // and has four parts, so that errors of sums over many elements stay small.
-template <bool kTransposedA, bool kTransposedB, int kParts, class T>
-SEXTANT_DEVICE void multiply_each(float (&c)[kParts][4], const T* a, int a_row, const T* b,
+template <bool kTransposedA, bool kTransposedB, int kFragments, class T>
+SEXTANT_DEVICE void multiply_each(float (&c)[kFragments][4], const T* a, int a_row, const T* b,
                                   int b_row, int depth, int parts, bool guarded) {
   const auto at = [](const T* x, int row, bool transposed, int m, int k) {
     return to_float(transposed ? x[k * row + m] : x[m * row + k]);
   };
   SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n) {
+  for (int n = 0; n < kFragments; ++n) {
     if (n >= parts) break;
     float all[4] = {}, half[4] = {};
     SEXTANT_ROLL
@@ -152,9 +152,9 @@ SEXTANT_DEVICE void multiply_each(float (&c)[kParts][4], const T* a, int a_row, 
   }
 }
 
-template <bool kTransposedA, bool kTransposedB, int kParts, class T>
-SEXTANT_DEVICE void multiply(float (&c)[kParts][4], const T* a, int a_row, const T* b, int b_row,
-                             int depth, int parts, bool guarded = false) {
+template <bool kTransposedA, bool kTransposedB, int kFragments, class T>
+SEXTANT_DEVICE void multiply(float (&c)[kFragments][4], const T* a, int a_row, const T* b,
+                             int b_row, int depth, int parts, bool guarded = false) {
   if constexpr (std::is_same_v<T, float>) {
     multiply_each<kTransposedA, kTransposedB>(c, a, a_row, b, b_row, depth, parts, guarded);
   } else {
@@ -166,7 +166,7 @@ SEXTANT_DEVICE void multiply(float (&c)[kParts][4], const T* a, int a_row, const
       uint32_t part_of_a[4];
       load_a<kTransposedA>(part_of_a, a + (kTransposedA ? k * a_row : k), a_row);
       SEXTANT_UNROLL
-      for (int n = 0; n < kParts; ++n) {
+      for (int n = 0; n < kFragments; ++n) {
         if (n >= parts) break;
         uint32_t part_of_b[2];
         load_b<kTransposedB>(part_of_b, b + (kTransposedB ? k * b_row + 8 * n : 8 * n * b_row + k),
@@ -177,10 +177,10 @@ SEXTANT_DEVICE void multiply(float (&c)[kParts][4], const T* a, int a_row, const
   }
 }
 
-template <int kParts>
-SEXTANT_DEVICE void clear(float (&c)[kParts][4]) {
+template <int kFragments>
+SEXTANT_DEVICE void clear(float (&c)[kFragments][4]) {
   SEXTANT_UNROLL
-  for (int n = 0; n < kParts; ++n) c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
+  for (int n = 0; n < kFragments; ++n) c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
 }
 
 // The product of 16 rows with 8 `parts` rows of a table, written to `to`, [16][to_row].
