@@ -63,7 +63,7 @@ class DevicePlan final : public BackendPlan {
                                       void* stream) const;
 
   const Driver& driver_;
-  const Plan& plan_;
+  const Plan plan_;  // a copy: the prepared plan may be moved
   const PlanShape shape_;
   const Passes passes_;
   std::mutex lock_;
