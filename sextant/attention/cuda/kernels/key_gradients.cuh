@@ -12,8 +12,9 @@
 
 namespace sextant::cuda {
 
-// Calls f(found in queries, found in keys, lane's rows) for each tile of queries in each part, with
-// tiles loaded. done(sweep) is called behind the last part of each sweep.
+// Calls f(found, lane's rows) for each tile of queries in each part, with tiles loaded; `found`:
+// whether they have an infinity or NaN. done(origin of growth) is called behind the last part of
+// each sweep.
 template <class T, int kWidth, int kTile, class F, class Done>
 SEXTANT_DEVICE void each_query_tile(const Arguments& a, const KeyTile& tile, ScoreTile& at, F&& f,
                                     Done&& done) {

@@ -66,9 +66,8 @@ SEXTANT_DEVICE void set_element(const Rows& x, int64_t at, float value) {
 
 SEXTANT_DEVICE bool is_finite(float x) { return x - x == 0; }
 
-// Copies rows [0, count) of x, which begin at `first`, to a tile; rows from `count` on and columns
-// beyond those of x are zeros. Returns whether this thread met an infinity or NaN. row_of(r) is
-// the row of x, below 0 if there is none.
+// Copies rows of x to a tile of `rows` rows: row r is row row_of(r) of x, or zeros if that is below
+// 0. Columns beyond those of x are zeros. Returns whether this thread met an infinity or NaN.
 template <class T, class RowOf>
 SEXTANT_DEVICE bool load_rows(T* to, int row, int rows, int columns16, const Rows& x, int64_t b,
                               int64_t h, const RowOf& row_of) {
@@ -108,8 +107,11 @@ SEXTANT_DEVICE bool load_rows(T* to, int row, int rows, int columns16, const Row
 
 // c += a b, where a is a tile of 16 rows (or, transposed, of `depth` rows of 16), and b of
 // 8 `parts` rows, or, transposed, of `depth` rows. depth is a multiple of 16. `guarded`: an element
-// of a that is 0 adds nothing, whatever b holds. The sum over the tile is added to c as a whole,
-// and has four parts, so that errors of sums over many elements stay small.
+// of a that is 0 adds nothing, whatever b holds.
+//
+// The sum over the tile has eight parts, in the order in which lanes sum the elements of a row
+// (take_weights), and is added to c as a whole. So errors stay small, and the weights of a query
+// sum to the total by which they are divided.
 template <bool kTransposedA, bool kTransposedB, int kFragments, class T>
 SEXTANT_DEVICE void multiply_each(float (&c)[kFragments][4], const T* a, int a_row, const T* b,
                                   int b_row, int depth, int parts, bool guarded) {
