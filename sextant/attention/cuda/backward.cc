@@ -119,7 +119,7 @@ class BackwardCall {
     }
     const auto tiles =
         static_cast<int64_t>(of_queries ? host.query_tiles.size() : host.key_tiles.size());
-    launcher_.launch_tiles(kernel, a, tiles, heads);
+    launcher_.launch_tiles(kernel, a, tiles, heads, total ? (columns16 + 127) / 128 : 1);
     if (!total) return;
     for (int32_t n = 0; n < copies; ++n) {
       const auto at = static_cast<size_t>(n);

@@ -67,11 +67,11 @@ SEXTANT_DEVICE void store_skewed(const float (&s)[kFragments][4], T* to) {
   sync_warp();
 }
 
-// Adds the products of weights by diagonal with the rows of a table: for each query of the warp,
-// the sum over keys of weight * table[d]. All threads call it.
+// Adds the products of weights by diagonal with the rows of a table, from a column on: for each
+// query of the warp, the sum over keys of weight * table[d]. All threads call it.
 template <class T, int kWidth, int kTile, int kFragments, int kOutFragments>
 SEXTANT_DEVICE void add_table_rows(const Arguments& a, const TableRows& table, const ScoreTile& at,
-                                   int columns16, const float (&s)[kFragments][4],
+                                   int columns16, int first_column, const float (&s)[kFragments][4],
                                    float (&out)[kOutFragments][4]) {
   using Size = Sizes<kTile>;
   sync_block();
@@ -80,8 +80,8 @@ SEXTANT_DEVICE void add_table_rows(const Arguments& a, const TableRows& table, c
   store_skewed<T, kTile>(s, skewed);
   multiply<false, true>(
       out, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,
-      shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * kRowOf<T, kWidth>,
-      kRowOf<T, kWidth>, Size::kWindow, columns16 / 8, found);
+      shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * kRowOf<T, kWidth> + first_column,
+      kRowOf<T, kWidth>, Size::kWindow, (columns16 - first_column) / 8, found);
   sync_warp();
 }
 
@@ -154,7 +154,8 @@ SEXTANT_KERNEL void forward(const Arguments a) {
       multiply<false, true>(out, weights + 16 * warp() * Sizes<kTile>::kWeightsRow,
                             Sizes<kTile>::kWeightsRow, shared_at<T>(a.shared.v), kRowOf<T, kWidth>,
                             kTile, a.width16 / 8, found);
-      if (a.on_value.rows) add_table_rows<T, kWidth, kTile>(a, a.on_value, at, a.width16, s, out);
+      if (a.on_value.rows)
+        add_table_rows<T, kWidth, kTile>(a, a.on_value, at, a.width16, 0, s, out);
     }
   }
   SEXTANT_UNROLL

@@ -56,13 +56,23 @@ SEXTANT_DEVICE void scale_by_slope(const Arguments& a, Kept kept, float (&ds)[kF
   });
 }
 
-// Writes, or adds, a warp's 16 rows of sums to [batch, heads, rows, columns16] of floats.
-// row_of(r): the row, below 0 if there is none; r counts from the tile's first.
+// Blocks that differ in z compute different columns of a gradient: sums of wide rows would not fit
+// into registers.
+template <int kWidth>
+inline constexpr int kSumColumns = kWidth < 128 ? kWidth : 128;
+template <int kWidth>
+SEXTANT_DEVICE int first_sum_column() {
+  return block().z * kSumColumns<kWidth>;
+}
+
+// Writes, or adds, a warp's 16 rows of sums to [batch, heads, rows, columns16] of floats, from a
+// column on. row_of(r): the row, below 0 if there is none; r counts from the tile's first.
 template <int kFragments, class RowOf>
 SEXTANT_DEVICE void write_sums(const float (&sums)[kFragments][4], float* to, int64_t first_of_head,
-                               int columns16, int32_t accumulate, const RowOf& row_of) {
+                               int columns16, int first_column, int32_t accumulate,
+                               const RowOf& row_of) {
   each_element<kFragments>([&](int n, int e) {
-    const int c = 8 * n + lane_column(e);
+    const int c = first_column + 8 * n + lane_column(e);
     const int32_t row = row_of(tile_row(e));
     if (row < 0 || c >= columns16) return;
     float& sum = to[(first_of_head + row) * columns16 + c];
@@ -73,12 +83,13 @@ SEXTANT_DEVICE void write_sums(const float (&sums)[kFragments][4], float* to, in
 // Multiplies sums of a warp's rows by their growth, counted from the origin.
 template <int kFragments>
 SEXTANT_DEVICE void grow_sums(float (&sums)[kFragments][4], const Arguments& a, const ScoreTile& at,
-                              bool keys, int32_t first, int32_t last, GrowthOrigin origin) {
+                              bool keys, int32_t first, int32_t last, int first_column,
+                              GrowthOrigin origin) {
   const SweepRows& sweep = a.sweep[at.sweep];
   if (!sweep.growth) return;
   const Positions& own = keys ? sweep.key_positions : sweep.query_positions;
   each_element<kFragments>([&](int n, int e) {
-    const int c = 8 * n + lane_column(e);
+    const int c = first_column + 8 * n + lane_column(e);
     const int32_t row = first + tile_row(e);
     if (c >= a.depth || row >= last) return;
     const Channel& channel = sweep.growth[c];

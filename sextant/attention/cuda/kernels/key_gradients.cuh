@@ -107,9 +107,10 @@ SEXTANT_DEVICE void add_key_bias(const Arguments& a, const ScoreTile& at,
 
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void key_gradients(const Arguments a) {
-  constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kWidth / 8;
+  constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kSumColumns<kWidth> / 8;
   using Size = Sizes<kTile>;
   const KeyTile tile = a.key_tiles[block().x];
+  const int column = first_sum_column<kWidth>();
   ScoreTile at = tile_of_keys(tile, block().y);
   float sums[kOutFragments][4];
   clear(sums);
@@ -123,36 +124,39 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
       [&](bool found, const LaneRows& rows) {
         float s[kFragments][4], ds[kFragments][4];
         gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds);
-        if ((a.what & kBias) != 0) add_key_bias<kTile>(a, at, ds);
+        if ((a.what & kBias) != 0 && column == 0) add_key_bias<kTile>(a, at, ds);
         const bool imaginary = (a.what & kImaginary) != 0;
         scale_by_slope<kTile>(a, imaginary ? Kept::kImaginary : Kept::kReal, ds);
         if ((a.what & (kProducts | kImaginary)) != 0)
-          add_queries<T, kTile>(a, ds, shared_at<T>(imaginary ? a.shared.q_imag : a.shared.q),
-                                kRowOf<T, kWidth>, a.depth16, found, sums);
+          add_queries<T, kTile>(a, ds,
+                                shared_at<T>(imaginary ? a.shared.q_imag : a.shared.q) + column,
+                                kRowOf<T, kWidth>, a.depth16 - column, found, sums);
         if ((a.what & kTable) != 0) {
           const int columns16 = round_up_16(a.on_key.rows.columns);
           T* const skewed = shared_at<T>(a.shared.skewed);
           sync_block();
           const bool bad = sync_block_any(load_table<T, kWidth, kTile>(a, a.on_key, at, columns16));
           store_skewed_by_key<T, kTile>(ds, skewed);
-          multiply<false, true>(sums, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,
-                                shared_at<T>(a.shared.table) + 16 * warp() * kRowOf<T, kWidth>,
-                                kRowOf<T, kWidth>, Size::kWindow, columns16 / 8, bad);
+          multiply<false, true>(
+              sums, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,
+              shared_at<T>(a.shared.table) + 16 * warp() * kRowOf<T, kWidth> + column,
+              kRowOf<T, kWidth>, Size::kWindow, (columns16 - column) / 8, bad);
         }
       },
       [&](GrowthOrigin origin) {
         if (a.sums_of_sweep == 0) return;
-        grow_sums(sums, a, at, true, at.first_key, a.keys, origin);
-        write_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, 1, row_of);
+        grow_sums(sums, a, at, true, at.first_key, a.keys, column, origin);
+        write_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, column, 1, row_of);
         clear(sums);
       });
-  if (a.sums_of_sweep == 0 && a.sums) write_sums(sums, a.sums, head, a.depth16, 1, row_of);
+  if (a.sums_of_sweep == 0 && a.sums) write_sums(sums, a.sums, head, a.depth16, column, 1, row_of);
 }
 
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void value_gradients(const Arguments a) {
-  constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kWidth / 8;
+  constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kSumColumns<kWidth> / 8;
   const KeyTile tile = a.key_tiles[block().x];
+  const int column = first_sum_column<kWidth>();
   ScoreTile at = tile_of_keys(tile, block().y);
   float sums[kOutFragments][4];
   clear(sums);
@@ -161,12 +165,12 @@ SEXTANT_KERNEL void value_gradients(const Arguments a) {
       [&](bool found, const LaneRows& rows) {
         float s[kFragments][4], ds[kFragments][4];
         gradients_of_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, false, s, ds);
-        add_queries<T, kTile>(a, s, shared_at<T>(a.shared.d_out), kRowOf<T, kWidth>, a.width16,
-                              found, sums);
+        add_queries<T, kTile>(a, s, shared_at<T>(a.shared.d_out) + column, kRowOf<T, kWidth>,
+                              a.width16 - column, found, sums);
       },
       [](GrowthOrigin) {});
   const int64_t head = (static_cast<int64_t>(at.b) * a.key_heads + at.key_head) * a.keys;
-  write_sums(sums, a.sums, head, a.width16, 1, [&](int r) {
+  write_sums(sums, a.sums, head, a.width16, column, 1, [&](int r) {
     const int32_t j = at.first_key + r;
     return j < a.keys ? j : -1;
   });

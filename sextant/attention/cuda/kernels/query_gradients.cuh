@@ -27,9 +27,10 @@ SEXTANT_DEVICE void write_query_bias(const Arguments& a, const ScoreTile& at,
 
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void query_gradients(const Arguments a) {
-  constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kWidth / 8;
+  constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kSumColumns<kWidth> / 8;
   constexpr int kWeightsRow = Sizes<kTile>::kWeightsRow;
   const int32_t item = block().x;
+  const int column = first_sum_column<kWidth>();
   ScoreTile at = tile_of_queries(a, item, block().y);
   float sums[kOutFragments][4];
   clear(sums);
@@ -52,7 +53,7 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
         const bool found = sync_block_any(load_keys<T, kWidth, kTile>(a, at, origin).keys);
         float s[kFragments][4], ds[kFragments][4];
         gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds);
-        if ((a.what & kBias) != 0) {
+        if ((a.what & kBias) != 0 && column == 0) {
           if (a.d_query_bias.type == Stored::kBfloat16)
             write_query_bias<Bf16>(a, at, ds);
           else if (a.d_query_bias.type == Stored::kFloat16)
@@ -67,22 +68,23 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
           store_weights<T, kTile>(ds, weights);
           sync_warp();
           multiply<false, true>(sums, weights + 16 * warp() * kWeightsRow, kWeightsRow,
-                                shared_at<T>(a.shared.k), kRowOf<T, kWidth>, kTile, a.depth16 / 8,
-                                found);
+                                shared_at<T>(a.shared.k) + column, kRowOf<T, kWidth>, kTile,
+                                (a.depth16 - column) / 8, found);
           sync_warp();
         }
         if ((a.what & kTable) != 0)
           add_table_rows<T, kWidth, kTile>(a, a.on_query, at, round_up_16(a.on_query.rows.columns),
-                                           ds, sums);
+                                           column, ds, sums);
       }
     }
     if (a.sums_of_sweep == 0) continue;
-    grow_sums(sums, a, at, false, at.first_query, at.last_query(), origin);
-    write_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, a.accumulate, row_of);
+    grow_sums(sums, a, at, false, at.first_query, at.last_query(), column, origin);
+    write_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, column, a.accumulate,
+               row_of);
     clear(sums);
   }
   if (a.sums_of_sweep == 0 && a.sums)
-    write_sums(sums, a.sums, head, a.depth16, a.accumulate, row_of);
+    write_sums(sums, a.sums, head, a.depth16, column, a.accumulate, row_of);
 }
 
 }  // namespace sextant::cuda
