@@ -3,8 +3,14 @@
 import torch
 
 from sextant import _transforms
-from sextant._attention import LEAST_SOFTCAP, MOST_SOFTCAP, options_text
-from sextant._call import check_number, check_tensors, has_option, refuse_unknown, window_sides
+from sextant._call import (
+    as_softcap,
+    check_tensors,
+    options_of_call,
+    options_text,
+    shape_of_call,
+    window_sides,
+)
 from sextant._method import Method
 
 # Arguments of sextant.attention that a ring does not have.
@@ -173,9 +179,7 @@ def ring_attention(
     _check_shards(shards)
     if not isinstance(causal, bool):
         raise RuntimeError(f"causal: expected True or False, but got {causal!r}")
-    softcap = 0.0 if softcap is None else check_number(
-        "softcap", softcap, f"a number from {LEAST_SOFTCAP} to {MOST_SOFTCAP}, or None",
-        lambda x: LEAST_SOFTCAP <= x <= MOST_SOFTCAP)
+    softcap = as_softcap(softcap)
     group, _, size = _place(group)
     if isinstance(method, Method):
         if options or len(parameters) > 0:
@@ -186,16 +190,9 @@ def ring_attention(
         if not isinstance(method, str):
             raise RuntimeError("method: expected the name of a method or a sextant.Method, but got "
                                f"{type(method).__name__}")
-        if scale is not None and has_option(method, "scale"):
-            options["scale"], scale = scale, None
-        if window is not None and has_option(method, "window"):
-            options["window"], window = window, None
-        unknown = [name for name in options if not has_option(method, name)]
-        if unknown:
-            refuse_unknown(ring_attention, unknown, method)
-        heads, head_dim = q.size(1), q.size(3)
-        shape = [layers, heads, k.size(1), head_dim, heads * head_dim if width is None else width,
-                 size * k.size(2) if train_length is None else train_length]
+        options, scale, window = options_of_call(ring_attention, method, options, scale, window)
+        shape = shape_of_call(q, k, layers, width,
+                              size * k.size(2) if train_length is None else train_length)
         named = method, shape, options_text(options), list(parameters)
     out, lse = torch.ops.sextant.ring_attention(
         *named, q, k, v, group=group, shards=shards, layer=layer, causal=causal, scale=scale,
