@@ -46,7 +46,8 @@ def _place(group):
     dist = torch.distributed
     if not dist.is_available() or (group is None and not dist.is_initialized()):
         if group is not None:
-            raise RuntimeError("group: expected None, as this torch has no torch.distributed")
+            raise RuntimeError("group: expected None, as this torch has no torch.distributed, but "
+                               f"got {type(group).__name__}")
         return "", 0, 1
     if hasattr(group, "get_group"):  # a DeviceMesh of one dimension
         group = group.get_group()
@@ -69,6 +70,16 @@ def _place(group):
 def _check_shards(shards):
     if shards not in ("zigzag", "contiguous"):
         raise RuntimeError(f'shards: expected "zigzag" or "contiguous", but got {shards!r}')
+
+
+def _refuse(options):
+    """Raises RuntimeError if a call has an argument that only ``sextant.attention`` has. Those that
+    ask for nothing are removed."""
+    for name in [name for name in options if name in _REFUSED]:
+        value = options.pop(name)
+        if not isinstance(value, (type(None), int, float, tuple)) or value not in _ABSENT:
+            got = repr(value) if isinstance(value, (int, float)) else type(value).__name__
+            raise RuntimeError(f"{name}: ring_attention: expected {_REFUSED[name]}, but got {got}")
 
 
 def _check_dim(x, dim):
@@ -169,10 +180,7 @@ def ring_attention(
 
     Raises RuntimeError, which names the argument that does not fit, or differs between ranks.
     """
-    for name in [name for name in options if name in _REFUSED]:
-        value = options.pop(name)
-        if isinstance(value, torch.Tensor) or value not in _ABSENT:
-            raise RuntimeError(f"{name}: ring_attention: expected {_REFUSED[name]}, but got one")
+    _refuse(options)
     if _transforms.active():
         raise RuntimeError("ring_attention: expected no transforms of torch.func, but got one")
     check_tensors("", q=q, k=k, v=v)
@@ -183,8 +191,9 @@ def ring_attention(
     group, _, size = _place(group)
     if isinstance(method, Method):
         if options or len(parameters) > 0:
+            more = ", ".join([*options, *(["parameters"] if len(parameters) > 0 else [])])
             raise RuntimeError("method: expected no options and parameters beside a module, which "
-                               "has its own, but got some")
+                               f"has its own, but got {more}")
         named = method.name, method.shape, method.options, method.tensors()
     else:
         if not isinstance(method, str):
