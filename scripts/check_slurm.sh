@@ -263,7 +263,7 @@ stopped() {
   prepare "$folder" || return
   job=$(start_slow_job "$folder") || return
   wait_for 60 has_checkpoint "$folder" || return
-  scancel -s TERM "$job.0" || return # as --signal=TERM@60 does 60 s before the time limit
+  scancel -s TERM "$job.0" || return # as --signal=TERM@120 does before the time limit
   wait_for 60 no_jobs || return
   interrupted "$folder" "$job" || return
   [[ $(exit_code "$job") == 75:0 ]] || { echo "expected the exit status 75"; return 1; }

@@ -8,18 +8,17 @@ A block is the lines between `<!-- figures:NAME -->` and `<!-- /figures -->`. Th
 newest file of each machine and benchmark (bench/records.py describes the format). A ratio is ours
 over the peer's; the ends of a range are two rows, "lowest" and "highest".
 """
-import pathlib
 import re
 import sys
 
+import page_blocks
 import svg_chart
-from figure_rows import (by_machine, cost, machine, newest, number, paragraph, percent, read,
-                         select, source, span, table, unevenness)
+from figure_rows import (by_machine, cost, machine, newest, number, percent, read, select, source,
+                         span, unevenness)
+from page_blocks import ROOT, paragraph, table
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md",
          "docs/transformers.md")
-BLOCK = re.compile(r"(<!-- figures:([\w-]+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
 # The cases of bench_attention: label, operand of the score equation.
 KINDS = {"alibi": ("ALiBi", "`b`"), "t5": ("T5", "`b`"), "rope": ("RoPE", "`R`"),
          "rerope": ("ReRoPE", "two `R`"), "leaky-rerope": ("Leaky ReRoPE", "two `R`"),
@@ -288,14 +287,13 @@ BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": deco
 
 def filled(page, documents, figures):
     """The page with its blocks redrawn; their charts are added to `figures`."""
-    def draw(block):
-        if block[2] not in BLOCKS:
-            raise SystemExit(f"draw_figures: figures:{block[2]}: expected one of "
-                             f"{', '.join(BLOCKS)}")
-        body, charts = BLOCKS[block[2]](documents)
+    def draw(name):
+        if name not in BLOCKS:
+            sys.exit(f"block {name}: expected one of {' '.join(BLOCKS)}")
+        body, charts = BLOCKS[name](documents)
         figures.update(charts)
-        return block[1] + body + block[3]
-    return BLOCK.sub(draw, page)
+        return body
+    return page_blocks.filled(page, "figures", draw)
 
 
 def drawn(root):
@@ -308,22 +306,9 @@ def drawn(root):
 
 
 def main(arguments, root=ROOT):
-    files = drawn(root)
     kept = sorted((root / "docs/figures").glob("*.svg"))
-    stale = [path for path, content in files.items()
-             if not path.is_file() or path.read_text(encoding="utf-8") != content]
-    stale += [path for path in kept if path not in files]
-    if "--check" in arguments:
-        for path in stale:
-            print(f"{path.relative_to(root)}: stale; run scripts/draw_figures.py", file=sys.stderr)
-        return 1 if stale else 0
-    for path in stale:
-        if path in files:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(files[path], encoding="utf-8")
-        else:
-            path.unlink()
-    return 0
+    files = {**dict.fromkeys(kept), **drawn(root)}
+    return page_blocks.write(files, "--check" in arguments, "draw_figures.py", root)
 
 
 if __name__ == "__main__":

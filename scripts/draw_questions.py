@@ -17,16 +17,17 @@ import datetime
 import json
 import pathlib
 import re
-import subprocess
 import sys
 
+import page_blocks
+import survey_claims
 import svg_chart
+from page_blocks import ROOT, shown, table
+from survey_claims import rounded
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/data/questions"
 FIGURES = ROOT / "docs/figures/questions"
 PAGES = ("docs/questions.md", "docs/survey.md")
-BLOCK = re.compile(r"(<!-- questions:([\w:-]+) -->\n).*?(<!-- /questions -->)", re.DOTALL)
 # The charts of losses: key, title, survey, arms.
 CHARTS = {
     "added": ("Added sinusoids and relative positions", "claims",
@@ -59,10 +60,6 @@ BASES = ("base=100", "", "base=1e6")
 
 
 # ---- from a survey's folder ----
-
-
-def rounded(value):
-    return None if value is None else round(value, 4)
 
 
 def method_values(results):
@@ -100,54 +97,21 @@ def products(results):
     return found
 
 
-def checked_claims(results, program):
-    known = {each["claim"]: each for each in
-             json.loads(subprocess.run([program, "claims", "--json"], check=True,
-                                       capture_output=True, text=True).stdout)}
-    return [{"question": known[each["claim"]]["question"], "claim": each["claim"],
-             "source": known[each["claim"]]["source"], "arms": each["arms"],
-             "measure": each["measure"], "side": each["side"], "bound": each["bound"],
-             "outcome": each["outcome"], "mean": rounded(each["mean"]),
-             "half": rounded(each["half_interval95"]), "over": each["over"]}
-            for each in results["claims"]]
-
-
-def command_of(folder):
-    """The command in the footer of the report, without the folder."""
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    found = re.search(r"<footer><p>sextant [\d.]+: \S+ (.*?)</p>", page, re.DOTALL)
-    if not found:
-        sys.exit(f"{folder / 'report.html'}: expected a footer with the command")
-    return "sextant " + re.sub(r" --out \S+", "", found[1].strip())
-
-
 def take(name, folder, program):
     path = folder / "results.json"
     results = json.loads(path.read_text(encoding="utf-8"))
     day = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.timezone.utc).date()
-    document = {"command": command_of(folder), "date": day.isoformat(),
+    document = {"command": survey_claims.command_of(folder), "date": day.isoformat(),
                 "sextant": results["sextant"], "machine": results["arms"][0]["machine"],
                 "arms": len(results["arms"]), "settings": results["settings"],
                 "text": results["text"], "reference": results["reference"],
                 "methods": method_values(results), "products": products(results),
-                "claims": checked_claims(results, program)}
+                "claims": survey_claims.checked(results, survey_claims.known(program))}
     DATA.mkdir(parents=True, exist_ok=True)
     (DATA / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 # ---- to Markdown and SVG ----
-
-
-def shown(value, decimals=3, sign=False):
-    if value is None or value[0] is None:
-        return ""
-    text = f"{value[0]:{'+' if sign else ''}.{decimals}f}"
-    return text if value[1] is None else f"{text} ± {value[1]:.{decimals}f}"
-
-
-def table(head, rows):
-    return "\n".join("| " + " | ".join(cells) + " |"
-                     for cells in (head, ["---"] * len(head), *rows)) + "\n"
 
 
 def lengths_of(survey):
@@ -167,14 +131,8 @@ def claims_table(surveys, question):
         for each in survey["claims"]:
             if each["question"] != question:
                 continue
-            decimals = 2 if each["measure"] in ("direction", "products", "attention",
-                                                "attention_past", "far") else 3
-            value = shown([each["mean"], each["half"]], decimals,
-                          sign=len(each["arms"]) == 2)
-            arms = " minus ".join(f"`{arm}`" for arm in each["arms"])
             row = (each["claim"], *([lengths_of(survey)] if differ else []),
-                   f"**{each['outcome']}**", value, arms, f"{each['side']} {each['bound']:g}",
-                   each["source"])
+                   *survey_claims.cells(each), each["source"])
             if row not in rows:
                 rows.append(row)
     head = ("claim", *(["L, longest"] if differ else []), "here", "measured", "arms", "claimed",
@@ -311,8 +269,8 @@ def drawn(surveys):
             files[FIGURES / f"{key}.svg"] = svg
     for page in PAGES:
         path = ROOT / page
-        files[path] = BLOCK.sub(lambda match: match[1] + block(match[2], surveys) + match[3],
-                                path.read_text(encoding="utf-8"))
+        files[path] = page_blocks.filled(path.read_text(encoding="utf-8"), "questions",
+                                         lambda name: block(name, surveys))
     return files
 
 
@@ -325,21 +283,11 @@ def main():
     given = parser.parse_args()
     if given.take:
         take(given.take[0], pathlib.Path(given.take[1]), given.program)
-        return
+        return 0
     surveys = {path.stem: json.loads(path.read_text(encoding="utf-8"))
                for path in sorted(DATA.glob("*.json"))}
-    stale = []
-    for path, content in drawn(surveys).items():
-        if path.exists() and path.read_text(encoding="utf-8") == content:
-            continue
-        stale.append(path)
-        if not given.check:
-            path.write_text(content, encoding="utf-8")
-    for path in stale:
-        print("stale:" if given.check else "wrote", path.relative_to(ROOT))
-    if given.check and stale:
-        sys.exit("run scripts/draw_questions.py")
+    return page_blocks.write(drawn(surveys), given.check, "draw_questions.py")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

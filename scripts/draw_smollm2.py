@@ -8,15 +8,13 @@ The data are the output of `sextant extend --json` and `sextant retrieve --json`
 commands, which also make its chart and docs/retrieve-smollm2.html.
 """
 import json
-import pathlib
 import re
 import sys
 
-from figure_rows import paragraph, table
+import page_blocks
+from page_blocks import ROOT, paragraph, table
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE, DATA = ROOT / "docs/extend-smollm2.md", ROOT / "docs/data"
-BLOCK = re.compile(r"(<!-- smollm2:(\w+) -->\n).*?(<!-- /smollm2 -->)", re.DOTALL)
 
 
 def minus(text):
@@ -84,21 +82,16 @@ BLOCKS = {"table": ("extend", candidates), "answer": ("extend", answer), "words"
           "retrieval": ("retrieve", retrieval)}
 
 
-def drawn(block):
-    command, draw = BLOCKS[block[2]]
-    found = json.loads((DATA / f"{command}-smollm2.json").read_text(encoding="utf-8"))
-    return block[1] + draw(found) + block[3]
+def block(name):
+    if name not in BLOCKS:
+        sys.exit(f"block {name}: expected one of {' '.join(BLOCKS)}")
+    command, draw = BLOCKS[name]
+    return draw(json.loads((DATA / f"{command}-smollm2.json").read_text(encoding="utf-8")))
 
 
 def main(arguments):
-    before = PAGE.read_text(encoding="utf-8")
-    after = BLOCK.sub(drawn, before)
-    if "--check" in arguments:
-        if after != before:
-            print(f"{PAGE.relative_to(ROOT)}: stale; run scripts/draw_smollm2.py", file=sys.stderr)
-        return int(after != before)
-    PAGE.write_text(after, encoding="utf-8")
-    return 0
+    page = page_blocks.filled(PAGE.read_text(encoding="utf-8"), "smollm2", block)
+    return page_blocks.write({PAGE: page}, "--check" in arguments, "draw_smollm2.py")
 
 
 if __name__ == "__main__":

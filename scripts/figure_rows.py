@@ -1,4 +1,4 @@
-"""Rows of bench/results (bench/records.py), and Markdown made of them."""
+"""Rows of bench/results (bench/records.py), and the words made of them."""
 import datetime
 import json
 import re
@@ -78,21 +78,6 @@ def by_machine(found, shown):
         groups.setdefault(machine(document), []).append(row["ratio"])
     return ", ".join(f"{shown(ratios)} on {name}"
                      for name, ratios in sorted(groups.items(), key=lambda item: min(item[1])))
-
-
-def paragraph(*sentences):
-    """Sentences wrapped at 100 columns, as Markdown."""
-    lines = [""]
-    for word in re.split(r" (?!%)", " ".join(sentences)):
-        if len(lines[-1]) + len(word) >= 100:
-            lines.append("  " if lines[0].startswith("* ") else "")
-        lines[-1] += word if not lines[-1].strip() else " " + word
-    return "\n".join(lines) + "\n"
-
-
-def table(head, rows):
-    return "\n".join("| " + " | ".join(cells) + " |"
-                     for cells in (head, ["---"] * len(head), *rows)) + "\n"
 
 
 def unevenness(rows):

@@ -11,10 +11,9 @@ import datetime
 import json
 import math
 import pathlib
-import subprocess
 import sys
 
-from draw_questions import command_of
+import survey_claims
 
 # Student's t at 0.975 for 1, 2, ... degrees of freedom.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -75,20 +74,10 @@ def read_arms(folder, settings):
     return methods, sorted(machines), len(arms), done
 
 
-def known_claims(program):
-    listed = subprocess.run([program, "claims", "--json"], check=True, capture_output=True,
-                            text=True).stdout
-    return [each for each in json.loads(listed) if each["task"] == "causal"]
-
-
 def checked_claims(results, known):
-    named = {each["claim"]: each for each in known}
-    return [{"subject": named[each["claim"]]["subject"], "claim": each["claim"],
-             "source": named[each["claim"]]["source"],
-             "question": named[each["claim"]]["question"], "arms": each["arms"],
-             "measure": each["measure"], "side": each["side"], "bound": each["bound"],
-             "outcome": each["outcome"], "over": each["over"], "mean": round(each["mean"], 4),
-             "half": round(each["half_interval95"], 4)} for each in results["claims"]]
+    subjects = {each["claim"]: each["subject"] for each in known}
+    return [{"subject": subjects[each["claim"]], **each}
+            for each in survey_claims.checked(results, known)]
 
 
 def disagreements(document, results):
@@ -118,8 +107,8 @@ def take(folder, program):
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     methods, machines, planned, done = read_arms(folder, manifest["settings"])
     newest = max(path.stat().st_mtime for path in folder.glob("arms/*/result.json"))
-    known = known_claims(program)
-    document = {"command": command_of(folder),
+    known = [each for each in survey_claims.known(program) if each["task"] == "causal"]
+    document = {"command": survey_claims.command_of(folder),
                 "date": datetime.datetime.fromtimestamp(
                     newest, datetime.timezone.utc).date().isoformat(),
                 "sextant": manifest["sextant"], "machines": machines, "planned": planned,

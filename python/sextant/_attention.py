@@ -7,15 +7,16 @@ import torch
 from sextant import _transforms
 from sextant._call import (
     as_lengths,
+    as_softcap,
     by_row,
     check_number,
     check_tensors,
-    constant,
-    has_option,
     is_packed,
+    options_of_call,
+    options_text,
     packing,
-    refuse_unknown,
     refuse_unseen,
+    shape_of_call,
     window_sides,
 )
 from sextant._packing import attend_by_row, attend_nested, is_nested, longest
@@ -36,10 +37,6 @@ def rotary_positions(positions):
     if positions.dim() == 2:
         positions = positions.unsqueeze(1)
     return positions.view(1, 1, -1) if positions.dim() == 1 else positions
-
-
-# torch.compile serializes options once, when it traces a call.
-options_text = constant(json.dumps)
 
 
 def attention(
@@ -160,27 +157,15 @@ def attention(
             f"method: expected the name of a method, but got {type(method).__name__}: a module is "
             "called itself, as in encoding(q, k, v)"
         )
-    if scale is not None and has_option(method, "scale"):
-        options["scale"], scale = scale, None
-    if window is not None and has_option(method, "window"):
-        options["window"], window = window, None
-    unknown = [name for name in options if not has_option(method, name)]
-    if unknown:
-        refuse_unknown(attention, unknown, method)
+    options, scale, window = options_of_call(attention, method, options, scale, window)
     check_tensors("", q=q, k=k, v=v)
     if q.size(1) % max(k.size(1), 1) != 0:
         raise RuntimeError(
             f"q: expected a multiple of the {k.size(1)} heads of k, but got {q.size(1)}"
         )
-    heads, head_dim = q.size(1), q.size(3)
-    shape = [
-        layers,
-        heads,
-        k.size(1),
-        head_dim,
-        heads * head_dim if width is None else width,
-        (longest("k", k) if cache is None else 0) if train_length is None else train_length,
-    ]
+    if train_length is None:
+        train_length = longest("k", k) if cache is None else 0
+    shape = shape_of_call(q, k, layers, width, train_length)
     return attend(
         method,
         shape,
@@ -210,10 +195,6 @@ def attention(
         softcap=softcap,
         dropout_p=dropout_p,
     )
-
-
-# Beyond these the steps of float32 leave its range.
-LEAST_SOFTCAP, MOST_SOFTCAP = 1e-30, 1e30
 
 
 def drawn_seed(dropout_p):
@@ -260,9 +241,7 @@ def attend(
     [layers, heads, key_heads, head_dim, width, train_length], and options as JSON."""
     dropout_p = check_number("dropout_p", dropout_p, "at least 0 and below 1",
                              lambda p: 0 <= p < 1)
-    softcap = 0.0 if softcap is None else check_number(
-        "softcap", softcap, f"a number from {LEAST_SOFTCAP} to {MOST_SOFTCAP}, or None",
-        lambda x: LEAST_SOFTCAP <= x <= MOST_SOFTCAP)
+    softcap = as_softcap(softcap)
     if causal is not None and not isinstance(causal, bool):
         raise RuntimeError(f"causal: expected True, False or None, but got {causal!r}")
     packed_queries = as_lengths("packed_queries", packed_queries)

@@ -37,6 +37,10 @@ def compiling():
     return compiler is not None and hasattr(compiler, "is_compiling") and compiler.is_compiling()
 
 
+# torch.compile serializes options once, when it traces a call.
+options_text = constant(json.dumps)
+
+
 @functools.lru_cache(maxsize=None)
 def _options_of(method):
     """The options of a method; None for an unknown one, which the operators refuse."""
@@ -65,6 +69,28 @@ def refuse_unknown(function, names, method=None):
     raise RuntimeError(f"{name}: expected no argument of this name{other}, but got one. {lists}")
 
 
+def options_of_call(function, method, options, scale, window):
+    """(options, scale, window) of a call of function: scale and window become options of methods
+    that have options of these names, and are then None. Raises RuntimeError for an option that the
+    method does not have."""
+    options = dict(options)
+    if scale is not None and has_option(method, "scale"):
+        options["scale"], scale = scale, None
+    if window is not None and has_option(method, "window"):
+        options["window"], window = window, None
+    unknown = [name for name in options if not has_option(method, name)]
+    if unknown:
+        refuse_unknown(function, unknown, method)
+    return options, scale, window
+
+
+def shape_of_call(q, k, layers, width, train_length):
+    """The shape of a method in the operators; the width is by default that of all heads of q."""
+    heads, head_dim = q.size(1), q.size(3)
+    return [layers, heads, k.size(1), head_dim, heads * head_dim if width is None else width,
+            train_length]
+
+
 def check_tensors(owner, **tensors):
     """Raises RuntimeError unless all are tensors of four dimensions."""
     for name, x in tensors.items():
@@ -79,6 +105,14 @@ def check_number(name, value, expected, fits):
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not fits(value):
         raise RuntimeError(f"{name}: expected {expected}, but got {value!r}")
     return float(value)
+
+
+def as_softcap(softcap):
+    """The softcap of a call as the operators have it: 0 for none."""
+    least, most = 1e-30, 1e30  # beyond these the steps of float32 leave its range
+    return 0.0 if softcap is None else check_number(
+        "softcap", softcap, f"a number from {least} to {most}, or None",
+        lambda x: least <= x <= most)
 
 
 def window_sides(window, causal):

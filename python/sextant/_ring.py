@@ -3,8 +3,14 @@
 import torch
 
 from sextant import _transforms
-from sextant._attention import LEAST_SOFTCAP, MOST_SOFTCAP, options_text
-from sextant._call import check_number, check_tensors, has_option, refuse_unknown, window_sides
+from sextant._call import (
+    as_softcap,
+    check_tensors,
+    options_of_call,
+    options_text,
+    shape_of_call,
+    window_sides,
+)
 from sextant._method import Method
 
 # Arguments of sextant.attention that a ring does not have.
@@ -40,7 +46,8 @@ def _place(group):
     dist = torch.distributed
     if not dist.is_available() or (group is None and not dist.is_initialized()):
         if group is not None:
-            raise RuntimeError("group: expected None, as this torch has no torch.distributed")
+            raise RuntimeError("group: expected None, as this torch has no torch.distributed, but "
+                               f"got {type(group).__name__}")
         return "", 0, 1
     if hasattr(group, "get_group"):  # a DeviceMesh of one dimension
         group = group.get_group()
@@ -63,6 +70,16 @@ def _place(group):
 def _check_shards(shards):
     if shards not in ("zigzag", "contiguous"):
         raise RuntimeError(f'shards: expected "zigzag" or "contiguous", but got {shards!r}')
+
+
+def _refuse(options):
+    """Raises RuntimeError if a call has an argument that only ``sextant.attention`` has. Those that
+    ask for nothing are removed."""
+    for name in [name for name in options if name in _REFUSED]:
+        value = options.pop(name)
+        if not isinstance(value, (type(None), int, float, tuple)) or value not in _ABSENT:
+            got = repr(value) if isinstance(value, (int, float)) else type(value).__name__
+            raise RuntimeError(f"{name}: ring_attention: expected {_REFUSED[name]}, but got {got}")
 
 
 def _check_dim(x, dim):
@@ -163,39 +180,28 @@ def ring_attention(
 
     Raises RuntimeError, which names the argument that does not fit, or differs between ranks.
     """
-    for name in [name for name in options if name in _REFUSED]:
-        value = options.pop(name)
-        if isinstance(value, torch.Tensor) or value not in _ABSENT:
-            raise RuntimeError(f"{name}: ring_attention: expected {_REFUSED[name]}, but got one")
+    _refuse(options)
     if _transforms.active():
         raise RuntimeError("ring_attention: expected no transforms of torch.func, but got one")
     check_tensors("", q=q, k=k, v=v)
     _check_shards(shards)
     if not isinstance(causal, bool):
         raise RuntimeError(f"causal: expected True or False, but got {causal!r}")
-    softcap = 0.0 if softcap is None else check_number(
-        "softcap", softcap, f"a number from {LEAST_SOFTCAP} to {MOST_SOFTCAP}, or None",
-        lambda x: LEAST_SOFTCAP <= x <= MOST_SOFTCAP)
+    softcap = as_softcap(softcap)
     group, _, size = _place(group)
     if isinstance(method, Method):
         if options or len(parameters) > 0:
+            more = ", ".join([*options, *(["parameters"] if len(parameters) > 0 else [])])
             raise RuntimeError("method: expected no options and parameters beside a module, which "
-                               "has its own, but got some")
+                               f"has its own, but got {more}")
         named = method.name, method.shape, method.options, method.tensors()
     else:
         if not isinstance(method, str):
             raise RuntimeError("method: expected the name of a method or a sextant.Method, but got "
                                f"{type(method).__name__}")
-        if scale is not None and has_option(method, "scale"):
-            options["scale"], scale = scale, None
-        if window is not None and has_option(method, "window"):
-            options["window"], window = window, None
-        unknown = [name for name in options if not has_option(method, name)]
-        if unknown:
-            refuse_unknown(ring_attention, unknown, method)
-        heads, head_dim = q.size(1), q.size(3)
-        shape = [layers, heads, k.size(1), head_dim, heads * head_dim if width is None else width,
-                 size * k.size(2) if train_length is None else train_length]
+        options, scale, window = options_of_call(ring_attention, method, options, scale, window)
+        shape = shape_of_call(q, k, layers, width,
+                              size * k.size(2) if train_length is None else train_length)
         named = method, shape, options_text(options), list(parameters)
     out, lse = torch.ops.sextant.ring_attention(
         *named, q, k, v, group=group, shards=shards, layer=layer, causal=causal, scale=scale,

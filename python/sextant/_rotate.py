@@ -2,7 +2,8 @@
 
 import torch
 
-from sextant._attention import options_text, rotary_positions
+from sextant._attention import rotary_positions
+from sextant._call import options_text
 
 
 def rotate(x, positions, *, back=False, **options):

@@ -48,8 +48,10 @@ int conduct(const ArmOptions& options) {
 }
 
 int arm(const ArmOptions& options) {
-  if (options.folders.empty() == options.check.empty())
-    fail("arm: expected FOLDER or --check, and one of them only");
+  if (options.folders.empty() && options.check.empty())
+    fail("arm: FOLDER: expected folders of prepared arms, as in arms.txt, but got none");
+  if (!options.folders.empty() && !options.check.empty())
+    fail("arm: --check: expected no FOLDER beside it, but got " + options.folders.front());
   if (!options.check.empty()) {
     return lab::run_arm_process(options.process, [&](const lab::Watch&) -> int {
       lab::become_own_check(options.check, std::max(1, options.threads),

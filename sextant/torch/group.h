@@ -58,8 +58,9 @@ class Group {
 
   // The group of the processes that torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or srun
   // (SLURM_PROCID, SLURM_NTASKS, and the same MASTER_ADDR and MASTER_PORT) has started, over Gloo;
-  // this process alone if there are neither, or if the size is 1. GLOO_SOCKET_IFNAME names the
-  // network interface, by default that of the host's name.
+  // this process alone if there are neither, or if the size is 1. Rank 0 listens at MASTER_PORT; if
+  // torchrun's agent does (TORCHELASTIC_USE_AGENT_STORE), at the port after it. GLOO_SOCKET_IFNAME
+  // names the network interface, by default that of the host's name.
   //
   // Throws Error that names the variable if one is missing or out of range, if ranks do not connect
   // in time, and if the build has no Gloo.
@@ -77,7 +78,7 @@ class Group {
   int64_t next() const { return (rank_ + 1) % size_; }
   int64_t previous() const { return (rank_ + size_ - 1) % size_; }
 
-  // All throw Error that says what happened, if another rank is lost. None records gradients.
+  // The calls throw Error that says what happened, if another rank is lost. None records gradients.
   //
   // Sums each tensor over the ranks, in place. Tensors of the same type are sent at once.
   void all_reduce(const std::vector<at::Tensor>& tensors) const;

@@ -16,11 +16,17 @@
 namespace sextant {
 namespace {
 
-// A number that all ranks must have in common.
+// A number that all ranks must have in common, and its name in errors; empty: its digits.
 struct Common {
   const char* field;
   int64_t value;
+  std::string name = {};
 };
+
+Common type_of(const char* field, const at::Tensor& x) {
+  if (!x.defined()) return {field, -1, "none"};
+  return {field, static_cast<int64_t>(x.scalar_type()), c10::toString(x.scalar_type())};
+}
 
 // Throws Error on all ranks if they differ. n numbers are equal if n times the sum of their squares
 // is the square of their sum.
@@ -34,15 +40,17 @@ void check_alike(const Group& group, const std::vector<Common>& fields) {
     sum[count + n] = sum[n] * sum[n];
   }
   group.all_reduce({sums});
-  for (int64_t n = 0; n < count; ++n)
-    if (static_cast<double>(group.size()) * sum[count + n] != sum[n] * sum[n])
-      fail("ring_attention: " + std::string(fields[static_cast<size_t>(n)].field) +
-           ": expected the same on all ranks, but got " +
-           std::to_string(fields[static_cast<size_t>(n)].value) + " on rank " +
-           std::to_string(group.rank()) + ", and others elsewhere");
+  for (int64_t n = 0; n < count; ++n) {
+    if (static_cast<double>(group.size()) * sum[count + n] == sum[n] * sum[n]) continue;
+    const auto& [field, value, name] = fields[static_cast<size_t>(n)];
+    fail("ring_attention: " + std::string(field) + ": expected the same on all ranks, but got " +
+         (name.empty() ? std::to_string(value) : name) + " on rank " +
+         std::to_string(group.rank()) + ", and others elsewhere");
+  }
 }
 
-void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                  const at::Tensor& key_bias) {
   for (const auto& [name, x] : {std::pair{"q", &q}, {"k", &k}, {"v", &v}})
     if (x->dim() != 4)
       fail(std::string("ring_attention: ") + name +
@@ -52,6 +60,10 @@ void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)
     if (x->size(2) != q.size(2))
       fail(std::string("ring_attention: ") + name + ": expected " + std::to_string(q.size(2)) +
            " rows, as q, but got " + std::to_string(x->size(2)));
+  if (key_bias.defined() && (key_bias.dim() == 0 || key_bias.size(-1) != k.size(2)))
+    fail("ring_attention: key_bias: expected " + std::to_string(k.size(2)) +
+         " columns, the rank's own keys, but got " +
+         (key_bias.dim() == 0 ? "a number" : std::to_string(key_bias.size(-1))));
 }
 
 // The layout of a rank's queries at `own` with the keys at `keys`.
@@ -64,8 +76,8 @@ Layout layout_of(const at::Tensor& q, const Positions& own, const Positions& key
           .causal = causal};
 }
 
-// k and v of the whole sequence, of which a method reads the further columns and shapes only: their
-// other elements are zeros, all of which share one place in memory.
+// k and v of the whole sequence. A method reads their shapes and the further columns of k only: the
+// other elements are zeros that share one place in memory.
 std::pair<at::Tensor, at::Tensor> shapes_of_all(const Group& group, Shards shards,
                                                 const at::Tensor& k, const at::Tensor& v,
                                                 int64_t further) {
@@ -106,11 +118,11 @@ std::tuple<at::Tensor, at::Tensor> attend_ring(const Group& group, const Method&
                                                const at::Tensor& v, const RingLayout& ring,
                                                int64_t layer, Parameters parameters,
                                                const CallTerms& given) {
-  check_shapes(q, k, v);
+  check_shapes(q, k, v, given.key_bias);
   if (given.dropout.p != 0)
     fail(
-        "ring_attention: dropout_p: expected 0, as which weights are dropped depends on rows of a "
-        "rank, but got " +
+        "ring_attention: dropout_p: expected 0, as the weights that it drops depend on rows of a "
+        "rank, not on positions, but got " +
         std::to_string(given.dropout.p));
   check_alike(group, {{"q: batch entries", q.size(0)},
                       {"q: heads", q.size(1)},
@@ -118,10 +130,13 @@ std::tuple<at::Tensor, at::Tensor> attend_ring(const Group& group, const Method&
                       {"k: heads", k.size(1)},
                       {"k: columns", k.size(3)},
                       {"v: columns", v.size(3)},
-                      {"k: type", static_cast<int64_t>(k.scalar_type())},
-                      {"v: type", static_cast<int64_t>(v.scalar_type())},
-                      {"causal", ring.causal},
-                      {"shards", static_cast<int64_t>(ring.shards)}});
+                      type_of("k: type", k),
+                      type_of("v: type", v),
+                      type_of("key_bias: type", given.key_bias),
+                      {"key_bias: elements", given.key_bias.defined() ? given.key_bias.numel() : 0},
+                      {"causal", ring.causal, ring.causal ? "true" : "false"},
+                      {"shards", static_cast<int64_t>(ring.shards),
+                       ring.shards == Shards::kZigzag ? "zigzag" : "contiguous"}});
   const std::vector<Positions> chunks =
       positions_of_shard(ring.shards, group.rank(), group.size(), q.size(2));
   const auto [all_k, all_v] = shapes_of_all(group, ring.shards, k, v, method.further_key_columns());

@@ -6,9 +6,9 @@
 // their lse (ring/ring_passes.h).
 //
 // A method sees the layout of the whole sequence, of which it makes operands with O(length)
-// elements: ranges, tables and biases by distance, sums over gates. Keys themselves are on their
-// way only. If the method changes keys (Method::changes_keys), each rank changes its own before it
-// sends them.
+// elements: ranges, tables and biases by distance, sums over gates. No rank has all keys at once.
+// If the method changes keys (Method::changes_keys), each rank changes its own before it sends
+// them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,7 +30,7 @@ struct RingLayout {
 // (out [batch, heads, rows, Dv], lse [batch, heads, rows]) of the rank's own queries, as
 // attend_with_lse() has them for the whole sequence. q, k (from with_key_columns()) and v are the
 // rows of the rank at positions_of_shard(). `terms` may have a key_bias of the rank's own keys, and
-// no dropout: which weights it drops depends on rows, not on positions.
+// no dropout, as the weights that it drops depend on rows, not on positions.
 //
 // Differentiable once. Gradients are of the sum of the losses of all ranks, which must all run the
 // backward pass: those of q, k, v and key_bias are complete. Those of parameters and the sink are

@@ -211,6 +211,7 @@ TEST_F(ManyMachines, SaysWhatIsWrong) {
   const Ended folder = run({"arm", (folder_ / "text").string()});
   EXPECT_EQ(folder.status, 1);
   EXPECT_THAT(folder.err, HasSubstr("arm: FOLDER: expected a folder of an arm, with arm.json"));
+  EXPECT_THAT(run({"arm"}).err, HasSubstr("arm: FOLDER: expected folders of prepared arms"));
   const Ended quotes = survey("two", {"--launch", "ssh 'a b'"});
   EXPECT_EQ(quotes.status, 1);
   EXPECT_THAT(quotes.err, HasSubstr("--launch: expected words without quotes"));

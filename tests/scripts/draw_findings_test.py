@@ -1,4 +1,4 @@
-"""Unit tests of scripts/draw_findings.py: draw_findings_test.py [UNITTEST ARGUMENTS]"""
+"""Unit tests of scripts/draw_findings.py and its parts: draw_findings_test.py [ARGUMENTS]"""
 import json
 import pathlib
 import sys
@@ -10,7 +10,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import draw_findings  # noqa: E402
+import findings_charts  # noqa: E402
 import findings_data  # noqa: E402
+import findings_tables  # noqa: E402
+import survey_claims  # noqa: E402
+from findings_answers import answers  # noqa: E402
 
 SETTINGS = {
     "model": {"layers": 3, "width": 128, "heads": 4},
@@ -90,7 +94,7 @@ class StatisticsTest(unittest.TestCase):
 
 class PageTest(unittest.TestCase):
     def test_a_finished_survey_answers_both_questions(self):
-        text = draw_findings.answers(survey(WHOLE)).replace("\n", " ")
+        text = answers(survey(WHOLE)).replace("\n", " ")
         self.assertIn("All 12 arms are done", text)
         self.assertIn("**Train with `t5`, or with `shaw`.** Of 6 encodings, 4 hold", text)
         self.assertIn("`alibi` holds the loss, but does not find far pairs", text)
@@ -101,21 +105,21 @@ class PageTest(unittest.TestCase):
         one = {"none": method(losses=((2.5, 2.6),)), "rope": method(losses=((1.5, 3.0),)),
                "t5": method(losses=((1.5, 1.55),)), "pi": method("rope"), "fox": method()}
         found = survey(one, done=3)
-        text = draw_findings.answers(found)
+        text = answers(found)
         self.assertTrue(text.startswith("**3 of 12 arms are done so far; means are over the seeds"))
         self.assertIn("So far `t5` is first among the encodings", text)
         self.assertIn("none of 1 is measured yet", text)
-        table = draw_findings.method_table(found, "")
+        table = findings_tables.method_table(found, "")
         self.assertNotIn("±", table)
         self.assertIn("not yet", table)
         self.assertIn("Without a result so far: `fox`.", table)
-        self.assertIn("64 of them compare arms", draw_findings.claims(found).replace("\n", " "))
+        self.assertIn("64 of them compare arms", findings_tables.claims(found).replace("\n", " "))
 
     def test_a_diverged_training_is_named(self):
         methods = dict(WHOLE, fire={"base": "", "pairs": {}, "text": {"0": {"diverged": True}}})
         methods["fox"] = dict(methods["fox"], text=dict(methods["fox"]["text"],
                                                         **{"2": {"diverged": True}}))
-        table = draw_findings.method_table(survey(methods), "")
+        table = findings_tables.method_table(survey(methods), "")
         self.assertIn("(1 of 3 diverged)", table)
         self.assertIn("Diverged with every seed", table)
 
@@ -125,16 +129,16 @@ class PageTest(unittest.TestCase):
                  "outcome": "holds", "over": "over 3 seeds", "mean": 0.05, "half": 0.01}
         found = survey(WHOLE, claims=[claim, dict(claim, outcome="fails"),
                                       dict(claim, question="Is it so, or not?")])
-        self.assertIn("| all | **2** | **1** | **0** | **0** |", draw_findings.claims(found))
-        self.assertIn("2 are confirmed", draw_findings.claims(found).replace("\n", " "))
-        self.assertIn("(questions.md#is-it-so-or-not)", draw_findings.claim_list(found))
-        self.assertIn("| 0.050 ± 0.010 |", draw_findings.claim_list(found))
+        self.assertIn("| all | **2** | **1** | **0** | **0** |", findings_tables.claims(found))
+        self.assertIn("2 are confirmed", findings_tables.claims(found).replace("\n", " "))
+        self.assertIn("(questions.md#is-it-so-or-not)", findings_tables.claim_list(found))
+        self.assertIn("| 0.050 ± 0.010 |", findings_tables.claim_list(found))
 
     def test_a_chart_without_data_is_not_drawn(self):
         found = survey({"none": NONE, "rope": WHOLE["rope"]})
-        self.assertEqual(draw_findings.image(found, "stretched_change"), "")
-        self.assertIn(">t5<", draw_findings.change_chart(survey(WHOLE), ""))
-        self.assertIn(">rope + rerope<", draw_findings.answer_chart(survey(WHOLE)))
+        self.assertEqual(findings_charts.image(found, "stretched_change"), "")
+        self.assertIn(">t5<", findings_charts.change_chart(survey(WHOLE), ""))
+        self.assertIn(">rope + rerope<", findings_charts.answer_chart(survey(WHOLE)))
 
     def test_an_unknown_block_is_an_error(self):
         with self.assertRaisesRegex(SystemExit, "block x: expected one of answers"):
@@ -175,6 +179,16 @@ class TakeTest(unittest.TestCase):
         self.assertEqual(check(document(WHOLE), {"summary": rows, "verdicts": verdicts}), [])
         rows[0]["mean"], verdicts[0]["verdict"] = 1.54, "breaks"
         self.assertEqual(len(check(document(WHOLE), {"summary": rows, "verdicts": verdicts})), 2)
+
+    def test_claims_have_the_subject_and_source_of_the_command(self):
+        known = [{"claim": "x", "subject": "biases", "source": "y", "question": None}]
+        outcome = {"claim": "x", "arms": ["alibi"], "measure": "far", "side": "above", "bound": 0.5,
+                   "outcome": "undecided", "mean": 0.51239, "half_interval95": None, "over": "z"}
+        row, = findings_data.checked_claims({"claims": [outcome]}, known)
+        self.assertEqual((row["subject"], row["source"], row["mean"], row["half"]),
+                         ("biases", "y", 0.5124, None))
+        self.assertEqual(survey_claims.cells(row),
+                         ("**undecided**", "0.51", "`alibi`", "above 0.5"))
 
     def test_the_data_are_written_as_json_with_a_line_for_each_method(self):
         whole = document(WHOLE, claims=[{"claim": "x"}])

@@ -305,8 +305,30 @@ TEST(Ring, RefusesWhatRanksDoNotShare) {
                                      "got 4 on rank 0, and others elsewhere",
                                      "ring_attention: q: rows: expected the same on all ranks, but "
                                      "got 6 on rank 1, and others elsewhere"));
-  EXPECT_THAT(messages([](const Group& g) { attend_rows(g, 4, {.causal = g.rank() == 0}); }),
-              Each(StartsWith("ring_attention: causal: expected the same on all ranks")));
+  EXPECT_THAT(
+      messages([](const Group& g) { attend_rows(g, 4, {.causal = g.rank() == 0}); }),
+      ::testing::ElementsAre(
+          StartsWith("ring_attention: causal: expected the same on all ranks, but got true"),
+          HasSubstr("but got false on rank 1")));
+  const auto with_bias = [](const Group& g, const at::Tensor& bias) {
+    attend_rows(g, 4, {}, {.key_bias = bias});
+  };
+  EXPECT_THAT(messages([&](const Group& g) {
+                with_bias(g, g.rank() == 0 ? normal({4}, 2) : at::Tensor());
+              }),
+              ::testing::ElementsAre(HasSubstr("key_bias: type: expected the same on all ranks, "
+                                               "but got Double on rank 0"),
+                                     HasSubstr("but got none on rank 1")));
+  EXPECT_THAT(messages([&](const Group& g) {
+                with_bias(g, normal({1, 1 + g.rank(), 4}, 2));
+              }),
+              Each(StartsWith("ring_attention: key_bias: elements: expected the same")));
+  for (const auto& [sizes, got] :
+       {std::pair<std::vector<int64_t>, const char*>{{8}, "8"}, {{}, "a number"}})
+    EXPECT_THAT(messages([&](const Group& g) { with_bias(g, normal(sizes, 2)); }),
+                Each(std::string("ring_attention: key_bias: expected 4 columns, the rank's own "
+                                 "keys, but got ") +
+                     got));
   EXPECT_THAT(messages([](const Group& g) { attend_rows(g, 5); }),
               Each(StartsWith("shards: expected an even number of rows of each rank")));
   EXPECT_THAT(messages([](const Group& g) { attend_rows(g, 4, {}, {.dropout = {.p = 0.1}}); }),

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from sextant._attention import attend as attend_by, options_text
+from sextant._attention import attend as attend_by
+from sextant._call import options_text
 from sextant.transformers import masks
 from sextant.transformers.errors import ModelError
 

@@ -32,8 +32,9 @@ void write_lists(const fs::path& folder, std::span<const ScheduledArm> arms) {
 std::string prepared_text(const fs::path& folder, std::span<const ScheduledArm> arms,
                           const std::string& command) {
   const auto first = static_cast<size_t>(std::ranges::count_if(arms, is_first));
-  std::string text = fmt::format("{} arms are prepared: {} in {}", arms.size(), first,
-                                 (folder / kArmsFile).string());
+  std::string text =
+      fmt::format("{} {} prepared: {} in {}", arms.size(), arms.size() == 1 ? "arm is" : "arms are",
+                  first, (folder / kArmsFile).string());
   if (first < arms.size()) {
     text += fmt::format(", {} that use their weights in {}", arms.size() - first,
                         (folder / kSecondArmsFile).string());

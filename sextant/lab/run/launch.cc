@@ -27,6 +27,9 @@ std::vector<std::string> launcher_words(const std::string& option, const std::st
   std::istringstream text(prefix);
   std::vector<std::string> words;
   for (std::string word; text >> word;) words.push_back(word);
+  if (words.empty() && !prefix.empty()) {
+    fail(fmt::format("{}: expected a command, but got only spaces", option));
+  }
   return words;
 }
 

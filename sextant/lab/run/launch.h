@@ -11,7 +11,8 @@
 
 namespace sextant::lab {
 
-// The words of a launcher, separated by spaces. Throws Error for quotes, which are not understood.
+// The words of a launcher, separated by spaces; none if `prefix` is empty. Throws Error for quotes,
+// which are not understood, and for spaces alone.
 std::vector<std::string> launcher_words(const std::string& option, const std::string& prefix);
 
 // The command by which a launcher runs `command` in `folder`, with absolute paths. ssh gives its

@@ -79,7 +79,7 @@ struct MergedParts {
     const auto by = [&](const at::Tensor& part) {
       return weight(part, all).to(out.scalar_type()).unsqueeze(3);
     };
-    out = out.defined() ? out * by(lse) + part_out * by(more) : part_out;
+    out = out * by(lse) + part_out * by(more);
     lse = all;
   }
   void join_sink(const at::Tensor& sink) {

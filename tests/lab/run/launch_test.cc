@@ -16,7 +16,8 @@ using testing::ElementsAre;
 TEST(Launch, WordsAreSeparatedBySpaces) {
   EXPECT_THAT(launcher_words("--launch", " srun -n1  -c2 "), ElementsAre("srun", "-n1", "-c2"));
   EXPECT_THAT(launcher_words("--launch", ""), ElementsAre());
-  EXPECT_THROW(launcher_words("--launch", "ssh 'a b'"), Error);
+  for (const char* wrong : {"ssh 'a b'", "  "})
+    EXPECT_THROW(launcher_words("--launch", wrong), Error);
 }
 
 TEST(Launch, PathsAreAbsolute) {

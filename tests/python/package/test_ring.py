@@ -232,10 +232,14 @@ class Arguments(unittest.TestCase):
         mask = torch.ones(7, 7, dtype=torch.bool)
         for arguments, message in (
             ({"mask": mask}, "mask: ring_attention: expected none, as masks by query and key"),
-            ({"dropout_p": 0.1}, "dropout_p: ring_attention: expected 0"),
+            ({"mask": mask}, "hides keys, but got Tensor"),
+            ({"dropout_p": 0.1}, "dropout_p: ring_attention: expected 0, as the weights"),
+            ({"dropout_p": 0.1}, "but got 0.1"),
             ({"packed_keys": [0, 7]}, "packed_keys: ring_attention: expected none"),
             ({"cache": object()}, "cache: ring_attention: expected none"),
             ({"first_query": 3}, "first_query: ring_attention: expected none"),
+            ({"method": sextant.method("none", heads=HEADS, head_dim=HEAD_DIM), "base": 2,
+              "parameters": [self.q]}, "which has its own, but got base, parameters"),
             ({"shards": "striped"}, 'shards: expected "zigzag" or "contiguous", but got'),
             ({"causal": None}, "causal: expected True or False, but got None"),
             ({"is_causal": True}, "is_causal: expected no argument of this name"),

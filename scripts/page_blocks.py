@@ -1,0 +1,58 @@
+"""Drawn blocks of Markdown pages: their tables and paragraphs, and how they are written.
+
+A block of a kind is the lines between `<!-- KIND:NAME -->` and `<!-- /KIND -->`.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def paragraph(*sentences):
+    """Sentences wrapped at 100 columns, as Markdown."""
+    lines = [""]
+    for word in re.split(r" (?!%)", " ".join(sentences)):
+        if len(lines[-1]) + len(word) >= 100:
+            lines.append("  " if lines[0].startswith("* ") else "")
+        lines[-1] += word if not lines[-1].strip() else " " + word
+    return "\n".join(lines) + "\n"
+
+
+def table(head, rows):
+    return "\n".join("| " + " | ".join(cells) + " |"
+                     for cells in (head, ["---"] * len(head), *rows)) + "\n"
+
+
+def shown(value, decimals=3, sign=False):
+    """[mean, half of the interval] as "0.005 ± 0.011"; the empty string without a mean. A mean that
+    is rounded to zero has no minus."""
+    if value is None or value[0] is None:
+        return ""
+    text = f"{round(value[0], decimals) + 0.0:{'+' if sign else ''}.{decimals}f}"
+    return text if value[1] is None else f"{text} ± {value[1]:.{decimals}f}"
+
+
+def filled(page, kind, draw):
+    """The page with the content of each block of the kind replaced by draw(NAME)."""
+    block = re.compile(rf"(<!-- {kind}:([\w:-]+) -->\n).*?(<!-- /{kind} -->)", re.DOTALL)
+    return block.sub(lambda found: found[1] + draw(found[2]) + found[3], page)
+
+
+def write(files, check, script, root=ROOT):
+    """Writes each file of {path: content} that differs, and removes it if its content is None.
+    With check it writes nothing. Returns the exit status: 1 if check finds a file that differs."""
+    stale = [path for path, content in files.items()
+             if content != (path.read_text(encoding="utf-8") if path.is_file() else None)]
+    for path in stale:
+        print("stale:" if check else "wrote", path.relative_to(root))
+        if check:
+            continue
+        if files[path] is None:
+            path.unlink()
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(files[path], encoding="utf-8")
+    if check and stale:
+        print(f"run scripts/{script}", file=sys.stderr)
+    return int(check and bool(stale))
