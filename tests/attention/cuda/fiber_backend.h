@@ -2,9 +2,13 @@
 #pragma once
 
 #include "sextant/attention/attend.h"
+#include "sextant/attention/cuda/driver.h"
 #include "tests/attention/cuda/fibers.h"
 
 namespace sextant::cuda {
+
+// The table of functions over fibers and memory of the host.
+const Driver& fiber_driver();
 
 // Products in the type of the operands, and in float32.
 const Backend& fiber_backend();
