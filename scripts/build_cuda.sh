@@ -27,9 +27,9 @@ fail() {
   exit 1
 }
 
-newest=$(find sextant tests/attention bench/cuda scripts/build_cuda.sh -type f -printf '%T@\n' |
-  sort -n | tail -n 1)
-# is_fresh FILE: whether it is newer than every source.
+# newest_of FILES AND FOLDERS...: prints the time of the newest of them.
+newest_of() { find "$@" -type f -printf '%T@\n' | sort -n | tail -n 1; }
+# is_fresh FILE: whether it is newer than the sources, whose newest has the time `newest`.
 is_fresh() {
   [[ -f $1 && $(printf '%s\n%s\n' "$newest" "$(stat -c %.9Y "$1")" | sort -n | tail -n 1) != \
     "$newest" ]]
@@ -89,7 +89,8 @@ find_nvcc() {
   command -v nvcc || { [[ ! -x /usr/local/cuda/bin/nvcc ]] || echo /usr/local/cuda/bin/nvcc; }
 }
 kernels() {
-  local nvcc architectures=${SEXTANT_CUDA_ARCHITECTURES:-} targets=() objects=() name source split
+  local newest nvcc architectures=${SEXTANT_CUDA_ARCHITECTURES:-} targets=() objects=() name source split
+  newest=$(newest_of sextant/attention/cuda/{kernels,arguments.h,driver.h})
   nvcc=$(find_nvcc)
   [[ $nvcc ]] || fail "there is no nvcc in PATH or /usr/local/cuda/bin"
   [[ $architectures ]] ||
@@ -114,7 +115,8 @@ kernels() {
 }
 
 card_test() {
-  local objects=()
+  local newest objects=()
+  newest=$(newest_of sextant tests/attention bench/cuda)
   core
   fibers
   compile_host tests/attention/{bounds,tensor,random_score,outcome,rounded_products}.cc \
@@ -123,7 +125,8 @@ card_test() {
   g++ -o "$folder/card_test" "${objects[@]}" -ldl -lpthread
 }
 shim() {
-  local objects=()
+  local newest objects=()
+  newest=$(newest_of sextant tests/attention bench/cuda)
   core
   fibers
   compile_host bench/cuda/*.cc
