@@ -89,7 +89,8 @@ find_nvcc() {
   command -v nvcc || { [[ ! -x /usr/local/cuda/bin/nvcc ]] || echo /usr/local/cuda/bin/nvcc; }
 }
 kernels() {
-  local newest nvcc architectures=${SEXTANT_CUDA_ARCHITECTURES:-} targets=() objects=() name source split
+  local architectures=${SEXTANT_CUDA_ARCHITECTURES:-}
+  local newest nvcc targets=() objects=() name source split
   newest=$(newest_of sextant/attention/cuda/{kernels,arguments.h,driver.h})
   nvcc=$(find_nvcc)
   [[ $nvcc ]] || fail "there is no nvcc in PATH or /usr/local/cuda/bin"

@@ -3,7 +3,8 @@
 #
 #   scripts/check_cuda.sh             on a machine with a GPU its tests there, else the check of a
 #                                     build; writes the result and its date into docs/cuda.md
-#   scripts/check_cuda.sh --keep-page the same, and writes nothing into the page
+#   scripts/check_cuda.sh --kernels   the same without the tests on fibers, which `./check` has run
+#                                     before; writes nothing
 #   scripts/check_cuda.sh --dry-run   the steps of a machine with a GPU, with fibers in its place
 #
 # Without a GPU: nvcc compiles all kernels for sm_80 and sm_90, none of which may spill registers;
@@ -17,13 +18,13 @@
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
-page=$root/docs/cuda.md write=1 dry_run=
+page=$root/docs/cuda.md write=1 on_fibers=1 dry_run=
 while (($#)); do
   case $1 in
     -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
-    --keep-page) write= ;;
+    --kernels) on_fibers= write= ;;
     --dry-run) dry_run=1 write= ;;
-    *) fail "unknown argument $1: expected --keep-page or --dry-run" ;;
+    *) fail "unknown argument $1: expected --kernels or --dry-run" ;;
   esac
   shift
 done
@@ -63,9 +64,9 @@ write_page() {
 
 # ctest of a preset's build, for the tests on fibers.
 fiber_tests() {
-  ctest --test-dir "$builds/$1/tests/attention/cuda" --output-on-failure --no-tests=error \
-    -j "$jobs_here" || return
-  ctest --test-dir "$builds/$1/tests/attention/cuda" -N | sed -n 's/^Total Tests: \(.*\)/\1 programs/p'
+  local in=$builds/$1/tests/attention/cuda
+  ctest --test-dir "$in" --output-on-failure --no-tests=error -j "$jobs_here" || return
+  ctest --test-dir "$in" -N | sed -n 's/^Total Tests: \(.*\)/\1 programs/p'
 }
 
 # ---- without a GPU ----
@@ -95,6 +96,7 @@ without_gpu() {
   rows+=("| libsextant_cuda.so for both | $size bytes |")
   tried opens "the library is opened without a GPU" open_library
 
+  [[ $on_fibers ]] || return 0
   lock_builds
   install "${build_packages[@]}" "${test_packages[@]}"
   configure -DSEXTANT_TESTS=ON
@@ -159,7 +161,9 @@ with_gpu() {
     say "left out compute-sanitizer: not available"
     rows+=("| compute-sanitizer | not available |")
   fi
-  if [[ -x $builds/$preset/bin/attention_cuda_test ]]; then
+  if [[ ! $on_fibers ]]; then
+    return 0
+  elif [[ -x $builds/$preset/bin/attention_cuda_test ]]; then
     tried fibers "the kernels on fibers" fiber_tests "$preset"
   else
     say "left out the tests on fibers: $builds/$preset has none"
