@@ -2,7 +2,7 @@
 """Times the cuda backend beside PyTorch's FlashAttention-2 and FlexAttention, and flash-attn 4
 where it is installed, in interleaved rounds of one run on one GPU.
 
-    python3 bench/cuda.py              builds in build/card and writes bench/results/CARD/
+    python3 bench/cuda.py              builds in build/cuda and writes bench/results/CARD/
     python3 bench/cuda.py --dry-run    every step on the CPU, with fibers; writes nothing
 
 The batch has 16384 tokens for every length, with 2048 / head size heads. Times are of calls on
@@ -88,7 +88,7 @@ class Bench:
         self.rows.append(made)
         self.peer_of.append(peer_kind)
         beside = f"{made['ratio']:8.3f} of {made['peer_version']}" if made["ratio"] else ""
-        print(f"{made['name']:<18}{made['shape']:<44}{made['ours']:>12.5g} {made['unit']:<9}"
+        print(f"{made['name']:<23}{made['shape']:<44}{made['ours']:>12.5g} {made['unit']:<9}"
               f"{beside}", flush=True)
 
     def check(self, name, which, ours, theirs):
@@ -116,7 +116,9 @@ class Bench:
             yield "flash", Peer(f"{name} SDPA flash, compiled RoPE", call, q, k, v, d_out)
         elif kind in ("alibi", "t5"):
             call, trained = flex(kind, ours, length, q.shape[1], self.device)
-            yield "flex", Peer(f"{name} flex_attention", call, q, k, v, d_out, trained)
+            has_backward = self.device == "cuda"  # on CPUs it has no gradients
+            yield "flex", Peer(f"{name} flex_attention", call, q, k, v,
+                               d_out if has_backward else None, trained)
 
     def working_peers(self, kind, ours, *tensors):
         found = {}
@@ -128,8 +130,7 @@ class Bench:
                     return found
                 peer.forward()
                 self.check(f"{kind}, {peer.name}", "forward", [ours.out], [peer.out])
-                if self.device == "cuda" or name != "flex":  # on CPUs it has no gradients
-                    peer.keep_graph()
+                if peer.d_out is not None:
                     peer.backward()
                     mine = [ours.gradients[n] for n in (0, 1, 2)]
                     if kind == "t5":
@@ -144,6 +145,7 @@ class Bench:
         tokens, model = (64, 64) if self.options.dry_run else (TOKENS, MODEL)
         batch, heads = max(tokens // length, 1), max(model // size, 1)
         q, k, v, d_out = (self.tensors(batch, heads, length, size) for _ in range(4))
+        torch.compiler.reset()  # otherwise it stops compiling after some shapes, in silence
         with contextlib.ExitStack() as held:
             ours = held.enter_context(Ours(self.shim, kind, q, k, v, d_out))
             self.shim.peak()
@@ -158,7 +160,7 @@ class Bench:
             calls = {("ours", which): getattr(ours, which) for which in ("forward", "backward")}
             for name, peer in peers.items():
                 calls[name, "forward"] = peer.forward
-                if hasattr(peer, "graph") or name == "own":
+                if name == "own" or peer.d_out is not None:
                     calls[name, "backward"] = peer.backward
             times = self.rounds(calls)
         for who in {name for name, _ in times}:
@@ -171,12 +173,12 @@ class Bench:
         for which, amount in work.items():
             shape = f"{which}, N {length}, D {size}, H {heads}, batch {batch}"
             mine = times["ours", which]
-            for name, peer in peers.items():
-                if theirs := times.get((name, which)):
-                    self.add(name, kind, shape, *(("s", mine, theirs, peer.name) if name == "own"
-                                                  else ("TFLOP/s", mine, theirs, peer.name,
-                                                        amount)))
-            if not peers:
+            measured = [name for name in peers if (name, which) in times]
+            for name in measured:
+                unit, work_done = ("s", None) if name == "own" else ("TFLOP/s", amount)
+                self.add(name, kind, shape, unit, mine, times[name, which], peers[name].name,
+                         work_done)
+            if not measured:
                 self.add(None, kind, shape, "TFLOP/s", mine, None, None, amount)
         shape = f"with backward, N {length}, D {size}, H {heads}, batch {batch}"
         held_bytes = [peak + ours.lse.numel() * 4]
@@ -185,14 +187,13 @@ class Bench:
     def memory_of(self, peers, d_out):
         """The values and the name of the first peer with gradients; nothing without one."""
         for peer in peers.values():
-            if self.device == "cpu" or not isinstance(peer, Peer) or not hasattr(peer, "graph"):
+            if self.device == "cpu" or not isinstance(peer, Peer):
                 continue
-            del peer.graph, peer.gradients
-            peer.out = None
+            peer.out = peer.gradients = None
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()
-            peer.keep_graph()
+            peer.forward()
             peer.backward()
             most = torch.cuda.max_memory_allocated() - before
             given = [d_out, *peer.gradients]
@@ -254,7 +255,7 @@ def main():
     parser.add_argument("--keys", type=numbers, default=[4096, 16384, 65536], help="of decoding")
     parser.add_argument("--rounds", type=program.positive, default=7)
     parser.add_argument("--seconds", type=program.positive, default=210)
-    parser.add_argument("--build", type=pathlib.Path, default=records.ROOT / "build" / "card")
+    parser.add_argument("--build", type=pathlib.Path, default=records.ROOT / "build" / "cuda")
     parser.add_argument("--results", type=pathlib.Path, default=records.RESULTS)
     parser.add_argument("--commit", help="the measured commit, where there is no repository")
     options = parser.parse_args()
@@ -267,16 +268,17 @@ def main():
         for kind in ("none", "rope"):
             if not bench.late(f"decoding, {kind}, {keys} keys"):
                 bench.decoding(kind, keys)
-    for size in options.sizes:
-        for kind in options.kinds:
-            for length in options.lengths:
+    for length in options.lengths:
+        for size in options.sizes:
+            for kind in options.kinds:
                 if not bench.late(f"{kind}, N {length}, D {size}"):
                     bench.attention(kind, length, size)
-    bench.report_goals()
     if bench.wrong:
         raise SystemExit("\n".join(["", *bench.wrong]))
     if options.dry_run:
+        print("a dry run: these times say nothing about a GPU")
         return
+    bench.report_goals()
     card = torch.cuda.get_device_name().removeprefix("NVIDIA ").split()[0].lower()
     path = records.write("cuda", bench.rows, commit=options.commit or records.commit_of("HEAD"),
                          command=shlex.join(["bench/cuda.py", *sys.argv[1:]]),

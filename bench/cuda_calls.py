@@ -112,23 +112,22 @@ class Ours:
 
 
 class Peer:
-    """A peer's call: a function of q, k and v, and the tensors beside these that are trained."""
+    """A peer's call: a function of q, k and v, and the tensors beside these that are trained.
+    Without d_out it has a forward pass only."""
 
     def __init__(self, name, call, q, k, v, d_out=None, trained=()):
-        self.name, self.call, self.given = name, call, (q, k, v)
-        self.leaves = [x.detach().requires_grad_() for x in (q, k, v)] + list(trained)
-        self.d_out, self.out = d_out, None
+        self.name, self.call, self.d_out = name, call, d_out
+        self.leaves = [x.detach().requires_grad_(d_out is not None) for x in (q, k, v)]
+        self.trained = list(trained)
+        self.out = self.gradients = None
 
     def forward(self):
-        with torch.no_grad():
-            self.out = self.call(*self.given)
-
-    def keep_graph(self):
-        """The forward pass that backward() differentiates, any number of times."""
-        self.graph = self.call(*self.leaves[:3])
+        with torch.set_grad_enabled(self.d_out is not None):
+            self.out = self.call(*self.leaves)
 
     def backward(self):
-        self.gradients = torch.autograd.grad(self.graph, self.leaves, self.d_out,
+        """Differentiates the last forward pass, any number of times."""
+        self.gradients = torch.autograd.grad(self.out, [*self.leaves, *self.trained], self.d_out,
                                              retain_graph=True)
 
 

@@ -35,23 +35,33 @@ struct {
   int64_t now = 0, most = 0;
 } memory;
 
-const char* allocate(size_t bytes, void* stream, void** to) {
-  const char* const message = driver->allocate(bytes, stream, to);
+// Counts a block that was allocated, unless there is a message.
+const char* count(const char* message, void* const* block, size_t bytes) {
+  if (message) return message;
   const std::lock_guard lock(memory.mutex);
-  if (!message) {
-    memory.blocks[*to] = bytes;
-    memory.now += static_cast<int64_t>(bytes);
-    memory.most = std::max(memory.most, memory.now);
-  }
-  return message;
+  memory.blocks[*block] = bytes;
+  memory.now += static_cast<int64_t>(bytes);
+  memory.most = std::max(memory.most, memory.now);
+  return nullptr;
+}
+void forget(void* block) {
+  const std::lock_guard lock(memory.mutex);
+  memory.now -= static_cast<int64_t>(memory.blocks[block]);
+  memory.blocks.erase(block);
+}
+const char* allocate(size_t bytes, void* stream, void** to) {
+  return count(driver->allocate(bytes, stream, to), to, bytes);
 }
 const char* release(void* block, void* stream) {
-  {
-    const std::lock_guard lock(memory.mutex);
-    memory.now -= static_cast<int64_t>(memory.blocks[block]);
-    memory.blocks.erase(block);
-  }
+  forget(block);
   return driver->release(block, stream);
+}
+const char* allocate_lasting(size_t bytes, void** to) {
+  return count(driver->allocate_lasting(bytes, to), to, bytes);
+}
+const char* release_lasting(void* block) {
+  forget(block);
+  return driver->release_lasting(block);
 }
 
 cuda::Machine counted_machine() {
@@ -59,6 +69,8 @@ cuda::Machine counted_machine() {
     cuda::Driver made = *driver;
     made.allocate = allocate;
     made.release = release;
+    made.allocate_lasting = allocate_lasting;
+    made.release_lasting = release_lasting;
     return made;
   }();
   return {&counted};
