@@ -10,7 +10,8 @@
 #   shim       FOLDER/libsextant_shim.so, from bench/cuda/
 #
 # Objects are compiled again when any source is newer. FOLDER/*.ptxas contain the registers and
-# spills that ptxas reports. SEXTANT_JOBS compilers run at a time, by default one for each core.
+# spills that ptxas reports. SEXTANT_CXXFLAGS adds flags of g++ (a folder has one set of them), and
+# SEXTANT_JOBS compilers run at a time, by default one for each core.
 set -euo pipefail
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 case ${1:-} in
@@ -59,7 +60,8 @@ run_commands() {
   commands=()
 }
 
-host_flags=(-std=c++20 -O2 -fPIC -DNDEBUG "-I$root")
+read -ra more_flags <<<"${SEXTANT_CXXFLAGS:-}"
+host_flags=(-std=c++20 -O2 -fPIC -DNDEBUG "-I$root" "${more_flags[@]}")
 # compile_host SOURCES...: queues sources for g++ and adds their objects to `objects`.
 compile_host() {
   local source
@@ -123,7 +125,7 @@ card_test() {
   compile_host tests/attention/{bounds,tensor,random_score,outcome,rounded_products}.cc \
     tests/attention/cuda/{device_call,card_test}.cc
   run_commands
-  g++ -o "$folder/card_test" "${objects[@]}" -ldl -lpthread
+  g++ "${more_flags[@]}" -o "$folder/card_test" "${objects[@]}" -ldl -lpthread
 }
 shim() {
   local newest objects=()
@@ -132,7 +134,7 @@ shim() {
   fibers
   compile_host bench/cuda/*.cc
   run_commands
-  g++ -shared -o "$folder/libsextant_shim.so" "${objects[@]}" -ldl -lpthread
+  g++ "${more_flags[@]}" -shared -o "$folder/libsextant_shim.so" "${objects[@]}" -ldl -lpthread
 }
 
 for target in "$@"; do

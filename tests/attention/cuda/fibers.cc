@@ -8,6 +8,11 @@
 #include <memory>
 #include <vector>
 
+// ThreadSanitizer must be told of each change of the stack. AddressSanitizer knows swapcontext().
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace sextant::cuda::fibers {
 
 thread_local Running running;
@@ -19,8 +24,31 @@ constexpr size_t kStackBytes = size_t{128} << 10;
 
 enum class State { kReady, kWaitsForWarp, kWaitsForBlock, kDone };
 
+// A stack of calls in the eyes of ThreadSanitizer.
+class SeenStack {
+ public:
+#if defined(__SANITIZE_THREAD__)
+  SeenStack() : seen_(__tsan_create_fiber(0)) {}
+  ~SeenStack() { __tsan_destroy_fiber(seen_); }
+  void* address() const { return seen_; }
+  static void* current() { return __tsan_get_current_fiber(); }
+  static void change_to(void* address) { __tsan_switch_to_fiber(address, 0); }
+#else
+  SeenStack() = default;
+  void* address() const { return nullptr; }
+  static void* current() { return nullptr; }
+  static void change_to(void*) {}
+#endif
+  SeenStack(const SeenStack&) = delete;
+
+ private:
+  void* seen_ = nullptr;
+};
+
+// A fiber runs the threads of one number of all blocks, so its stack is entered once.
 struct Fiber {
   ucontext_t context;
+  SeenStack seen;
   std::unique_ptr<char[]> stack;
   State state = State::kReady;
   int products = 0, exchanges = 0, votes = 0;  // of this block so far
@@ -38,14 +66,37 @@ struct Block {
   std::vector<Slot> slots;  // [warps][2]
   std::vector<char> votes;  // of each barrier with a vote
   ucontext_t scheduler;
+  void* seen_scheduler = nullptr;
   const std::function<void()>* body = nullptr;
 };
 thread_local Block now;
 
+Fiber& current() { return now.fibers[static_cast<size_t>(running.thread)]; }
+
+void resume(Fiber& fiber) {
+  SeenStack::change_to(fiber.seen.address());
+  swapcontext(&now.scheduler, &fiber.context);
+}
+void suspend(Fiber& fiber) {
+  SeenStack::change_to(now.seen_scheduler);
+  swapcontext(&fiber.context, &now.scheduler);
+}
+
 void enter() {
-  (*now.body)();
-  now.fibers[static_cast<size_t>(running.thread)].state = State::kDone;
-  swapcontext(&now.fibers[static_cast<size_t>(running.thread)].context, &now.scheduler);
+  while (true) {
+    (*now.body)();
+    current().state = State::kDone;
+    suspend(current());
+  }
+}
+
+void begin(Fiber& fiber) {
+  fiber.stack = std::make_unique<char[]>(kStackBytes);
+  getcontext(&fiber.context);
+  fiber.context.uc_stack.ss_sp = fiber.stack.get();
+  fiber.context.uc_stack.ss_size = kStackBytes;
+  fiber.context.uc_link = nullptr;
+  makecontext(&fiber.context, enter, 0);
 }
 
 [[noreturn]] void stop(const char* message) {
@@ -62,7 +113,7 @@ bool run_lanes(int warp, Order order) {
     Fiber& fiber = now.fibers[static_cast<size_t>(thread)];
     if (fiber.state != State::kReady) continue;
     running.thread = thread;
-    swapcontext(&now.scheduler, &fiber.context);
+    resume(fiber);
     ran = true;
   }
   return ran;
@@ -90,11 +141,6 @@ void run_block(int threads, Order order) {
   for (Fiber& fiber : now.fibers) {
     fiber.state = State::kReady;
     fiber.products = fiber.exchanges = fiber.votes = 0;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, enter, 0);
   }
   now.votes.clear();
   while (true) {
@@ -110,7 +156,6 @@ void run_block(int threads, Order order) {
   }
 }
 
-Fiber& current() { return now.fibers[static_cast<size_t>(running.thread)]; }
 Slot& slot(int number) {
   return now.slots[static_cast<size_t>(running.thread / kLanes * 2 + number % 2)];
 }
@@ -121,9 +166,10 @@ void run_grid(int64_t x, int y, int z, int threads, int shared_bytes, Order orde
               const std::function<void()>& body) {
   if (threads % kLanes != 0) stop("a block has whole warps only");
   now.body = &body;
+  now.seen_scheduler = SeenStack::current();
   if (now.fibers.size() != static_cast<size_t>(threads)) {
     now.fibers = std::vector<Fiber>(static_cast<size_t>(threads));
-    for (Fiber& fiber : now.fibers) fiber.stack = std::make_unique<char[]>(kStackBytes);
+    for (Fiber& fiber : now.fibers) begin(fiber);
     now.slots.resize(static_cast<size_t>(2 * threads / kLanes));
   }
   // Not a vector, so that a sanitizer sees the end of the block's memory.
@@ -141,7 +187,7 @@ void wait(Scope scope) {
   Fiber& fiber = current();
   const int thread = running.thread;
   fiber.state = scope == Scope::kWarp ? State::kWaitsForWarp : State::kWaitsForBlock;
-  swapcontext(&fiber.context, &now.scheduler);
+  suspend(fiber);
   running.thread = thread;
 }
 
