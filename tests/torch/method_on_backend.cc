@@ -46,30 +46,30 @@ double MethodOnBackend::tolerance() const {
   return narrow ? 2e-2 : 2e-5;
 }
 
-// q, k, v and the parameters; values of the case's type in any type.
-MethodOnBackend::Tensors MethodOnBackend::inputs_of(const Layer& layer, at::ScalarType type) const {
-  Tensors inputs = {layer.q, layer.k, layer.v};
-  for (const at::Tensor& x : random_parameters(*method_)) inputs.push_back(x);
-  for (at::Tensor& x : inputs) x = x.to(type_).to(type);
+MethodOnBackend::Inputs MethodOnBackend::inputs_of(const Layout& layout,
+                                                   const at::TensorOptions& options) const {
+  const Layer layer(shape_, layout);
+  const auto given = [&](const at::Tensor& x) { return x.to(type_).to(options); };
+  Inputs inputs = {.differentiable = {given(layer.q), given(layer.k), given(layer.v)},
+                   .seen = given(layer.seen),
+                   .d_out = given(normal(layer.q.sizes().vec(), 5)),
+                   .layout = layout};
+  for (const at::Tensor& x : random_parameters(*method_)) inputs.differentiable.push_back(given(x));
+  for (at::Tensor& x : inputs.differentiable) x.requires_grad_();
+  if (layout.mask.defined()) inputs.layout.mask = layout.mask.to(options.device());
   return inputs;
 }
 
-at::Tensor MethodOnBackend::forward(const Tensors& inputs, const Layer& layer,
-                                    const Layout& layout) const {
-  const Parameters parameters = Parameters(inputs).subspan(3);
-  const at::Tensor seen = layer.seen.to(type_).to(inputs[0].scalar_type());
-  const at::Tensor k = with_key_columns(*method_, inputs[1], seen, 1, parameters);
-  return attend_with(*method_, inputs[0], k, inputs[2], layout, 1, parameters);
+at::Tensor MethodOnBackend::forward(const Inputs& inputs) const {
+  const auto& all = inputs.differentiable;
+  const Parameters parameters = Parameters(all).subspan(3);
+  const at::Tensor k = with_key_columns(*method_, all[1], inputs.seen, 1, parameters);
+  return attend_with(*method_, all[0], k, all[2], inputs.layout, 1, parameters);
 }
 
-MethodOnBackend::Outcome MethodOnBackend::run(const Layer& layer, const Layout& layout,
-                                              at::ScalarType type) const {
-  Tensors inputs = inputs_of(layer, type);
-  for (at::Tensor& x : inputs) x.requires_grad_();
-  Outcome outcome;
-  outcome.out = forward(inputs, layer, layout);
-  const at::Tensor above = normal(outcome.out.sizes().vec(), 5).to(type_).to(type);
-  outcome.gradients = torch::autograd::grad({(outcome.out * above).sum()}, inputs, {},
+MethodOnBackend::Outcome MethodOnBackend::run(const Inputs& inputs) const {
+  Outcome outcome = {.out = forward(inputs), .gradients = {}};
+  outcome.gradients = torch::autograd::grad({outcome.out}, inputs.differentiable, {inputs.d_out},
                                             /*retain_graph=*/false, /*create_graph=*/false,
                                             /*allow_unused=*/true);
   return outcome;
@@ -85,13 +85,19 @@ Layout MethodOnBackend::layout(int64_t queries, int64_t keys) const {
 void MethodOnBackend::expect_agreement(int64_t queries, int64_t keys) const {
   SCOPED_TRACE(std::to_string(queries) + " queries, " + std::to_string(keys) + " keys");
   const Layout p = layout(queries, keys);
-  const Layer layer(shape_, p);
-  const Outcome expected = run(layer, p, at::kDouble);
+  const Outcome expected = run(inputs_of(p, at::kDouble));
+  const Inputs inputs = inputs_of(p, at::TensorOptions(type_).device(device_));
   const BackendOverride chosen(backend_);
-  // A call without gradients may run on another backend than one that trains.
-  EXPECT_LE(largest_difference(forward(inputs_of(layer, type_), layer, p), expected.out),
-            tolerance() * largest(expected.out));
-  const Outcome got = run(layer, p, type_);
+  {
+    // A call without gradients may run on another backend than one that trains.
+    const at::NoGradGuard no_gradients;
+    const at::Tensor out = forward(inputs).to(at::kCPU);
+    EXPECT_LE(largest_difference(out, expected.out), tolerance() * largest(expected.out));
+  }
+  Outcome got = run(inputs);
+  got.out = got.out.to(at::kCPU);
+  for (at::Tensor& x : got.gradients)
+    if (x.defined()) x = x.to(at::kCPU);
   EXPECT_LE(largest_difference(got.out, expected.out), tolerance() * largest(expected.out));
   // Score gradients of a query sum to zero. Where an operand's gradient is such a sum, the
   // rounding of its terms is left, and it has the size of the gradients of q, k and v.

@@ -32,6 +32,7 @@ std::vector<MethodCase> method_cases();
 struct BackendCase {
   const Backend* backend = nullptr;
   at::ScalarType type = at::kFloat;
+  at::DeviceType device = at::kCPU;
 };
 
 void PrintTo(const BackendCase& c, std::ostream* out);
@@ -41,24 +42,33 @@ class MethodOnBackend : public ::testing::TestWithParam<std::tuple<MethodCase, B
   const MethodCase& case_ = std::get<0>(GetParam());
   const Backend& backend_ = *std::get<1>(GetParam()).backend;
   const at::ScalarType type_ = std::get<1>(GetParam()).type;
+  const at::DeviceType device_ = std::get<1>(GetParam()).device;
   const Subject& subject_ = subject(case_.name);
   const ModelShape shape_ = subject_.shape();
   const std::unique_ptr<Method> method_ = method_of(case_.name, shape_, case_.options);
 
-  void expect_agreement(int64_t queries, int64_t keys) const;
-
- private:
   using Tensors = std::vector<at::Tensor>;
   struct Outcome {
     at::Tensor out;
     Tensors gradients;  // of q, k, v and parameters
   };
 
-  double tolerance() const;
-  Tensors inputs_of(const Layer& layer, at::ScalarType type) const;
-  at::Tensor forward(const Tensors& inputs, const Layer& layer, const Layout& layout) const;
-  Outcome run(const Layer& layer, const Layout& layout, at::ScalarType type) const;
+  struct Inputs {
+    Tensors differentiable;  // q, k, v and the parameters
+    at::Tensor seen, d_out;
+    Layout layout;
+  };
+
+  // The values of the case's type for a layer, with other options.
+  Inputs inputs_of(const Layout& layout, const at::TensorOptions& options) const;
+  Outcome run(const Inputs& inputs) const;
+
+  void expect_agreement(int64_t queries, int64_t keys) const;
   Layout layout(int64_t queries, int64_t keys) const;
+
+ private:
+  double tolerance() const;
+  at::Tensor forward(const Inputs& inputs) const;
 };
 
 // The title of a case, e.g. "kerple_log_cpu_bf16x3".
