@@ -9,6 +9,8 @@
 #include <string>
 
 #include "sextant/base/error.h"
+#include "sextant/torch/bindings/call_arguments.h"
+#include "sextant/torch/bindings/check_call.h"
 #include "sextant/torch/operators/device_call.h"
 #include "sextant/torch/operators/plan_cache.h"
 #include "tests/torch/dense.h"
@@ -115,6 +117,30 @@ TEST(CudaTensors, AnOperandOnAnotherDeviceIsNamed) {
   });
   fails("attend: q: expected Float, BFloat16 or Half on cuda:0, but got Double [1, 2, 3, 4]",
         nothing, on_cuda(plain(at::kDouble)));
+}
+
+TEST(CudaTensors, AnArgumentOfAMethodOnAnotherDeviceIsNamed) {
+  const at::Tensor here = normal({2}), there = here.to(at::kCUDA);
+  const auto message = [](auto&& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message([&] {
+              check_same_device("q", there, {{"k", there}, {"v", here}}, {});
+            }),
+            "v: expected cuda:0, as q, but got cpu");
+  EXPECT_EQ(message([&] {
+              check_same_device("x", here, {}, {here, there});
+            }),
+            "parameters: expected cpu, as x, but got cuda:0");
+  EXPECT_EQ(message([&] { check_same_device("q", there, {{"k", there}}, {there}); }), "");
+  EXPECT_EQ(
+      message([&] { cumulative("packed_keys", {}, at::zeros({2}, at::kLong).to(at::kCUDA)); }),
+      "packed_keys: expected a tensor on cpu, where plans are made, but got cuda:0");
 }
 
 TEST(CudaTensors, ThePlanIsOnTheCpu) {
