@@ -96,12 +96,13 @@ def attention(
     wait for the device in each call. Values of sink and key_bias are not checked there. A cache is
     on the CPU.
 
-    Precision: on the CPU, after torch.set_float32_matmul_precision("medium") the forward pass rounds q, k, the
-    softmax weights and v to bfloat16 before each product, if machine and build have bfloat16
-    products (AMX, or AVX512_BF16 and Highway 1.2). After "high", and with at least 1024 queries,
-    the forward pass multiplies float32 on AMX, where the machine has it: results are as accurate,
-    but their last bits differ from those of a token that is decoded alone. The backward pass does
-    so by default. Calls that train biases by key (fox) run in float32 at "medium", too.
+    Precision: on the CPU, after torch.set_float32_matmul_precision("medium"), the forward pass
+    rounds q, k, the softmax weights and v to bfloat16 before each product, if machine and build
+    have bfloat16 products (AMX, or AVX512_BF16 and Highway 1.2). After "high", and with at least
+    1024 queries, the forward pass multiplies float32 on AMX, where the machine has it: results are
+    as accurate, but their last bits differ from those of a token that is decoded alone. The
+    backward pass does so by default. Calls that train biases by key (fox) run in float32 at
+    "medium", too.
 
     Positions: key n has position first_key + n, query n first_query + n. By default the last query
     has the position of the last key, as in decoding and with a memory. causal, True by default,
