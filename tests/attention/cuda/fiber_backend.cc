@@ -72,6 +72,8 @@ Machine float32_machine() { return {&kDriver, Products::kFloat32}; }
 
 }  // namespace
 
+const Driver& fiber_driver() { return kDriver; }
+
 const Backend& fiber_backend() {
   static const Backend backend = [] {
     Backend made =

@@ -2,9 +2,12 @@
 #pragma once
 
 #include "sextant/attention/attend.h"
+#include "sextant/attention/cuda/driver.h"
 #include "tests/attention/cuda/fibers.h"
 
 namespace sextant::cuda {
+
+const Driver& fiber_driver();
 
 // Products in the type of the operands, and in float32.
 const Backend& fiber_backend();
