@@ -9,6 +9,9 @@
 
 namespace sextant::cuda {
 
+// The functions of libsextant_cuda.so. Throws Error if why_no_cuda() is not empty.
+const Driver& library_driver();
+
 // machine(): the driver and the type of products. It may throw Error, if there is no device.
 template <Machine (*machine)()>
 Backend backend_over(std::string_view name, std::string_view description, Device device) {

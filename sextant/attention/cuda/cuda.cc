@@ -70,15 +70,16 @@ const Opened& opened() {
   return result;
 }
 
-const Driver& driver() {
+Machine machine() { return {&library_driver(), Products::kOfOperands}; }
+Machine float32_machine() { return {&library_driver(), Products::kFloat32}; }
+
+}  // namespace
+
+const Driver& library_driver() {
   if (!opened().driver) fail("cuda: " + opened().why_not);
   return *opened().driver;
 }
 
-Machine machine() { return {&driver(), Products::kOfOperands}; }
-Machine float32_machine() { return {&driver(), Products::kFloat32}; }
-
-}  // namespace
 }  // namespace cuda
 
 std::string why_no_cuda() { return cuda::opened().why_not; }

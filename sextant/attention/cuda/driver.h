@@ -58,6 +58,8 @@ struct Driver {
   // Copies memory of the host, which may be changed as soon as the call returns. The copy is then
   // complete for all streams.
   const char* (*upload)(void* to, const void* from, size_t bytes, void* stream);
+  // Copies memory of the device, after the work that is queued on the stream, and waits for it.
+  const char* (*download)(void* to, const void* from, size_t bytes, void* stream);
   // Waits for all that was queued on a stream.
   const char* (*wait)(void* stream);
   // Whether the library has this kernel, for this instance.
@@ -66,7 +68,7 @@ struct Driver {
                         const Arguments* arguments, void* stream);
 };
 
-inline constexpr int32_t kDriverVersion = 1;
+inline constexpr int32_t kDriverVersion = 2;
 
 }  // namespace sextant::cuda
 

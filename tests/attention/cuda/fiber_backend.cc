@@ -44,6 +44,10 @@ const char* upload(void* to, const void* from, size_t bytes, void*) {
   std::memcpy(to, from, bytes);
   return nullptr;
 }
+const char* download(void* to, const void* from, size_t bytes, void*) {
+  std::memcpy(to, from, bytes);
+  return nullptr;
+}
 bool has(Kernel kernel, Instance instance) { return find(kernel, instance) != nullptr; }
 
 const char* launch(Kernel kernel, Instance instance, const Grid* grid, const Arguments* arguments,
@@ -63,6 +67,7 @@ constexpr Driver kDriver = {kDriverVersion,
                             allocate,
                             release,
                             upload,
+                            download,
                             wait,
                             has,
                             launch};
@@ -75,11 +80,8 @@ Machine float32_machine() { return {&kDriver, Products::kFloat32}; }
 const Driver& fiber_driver() { return kDriver; }
 
 const Backend& fiber_backend() {
-  static const Backend backend = [] {
-    Backend made =
-        backend_over<machine>("cuda-fibers", "the kernels of cuda on the CPU", Device::kHost);
-    return made;
-  }();
+  static const Backend backend =
+      backend_over<machine>("cuda-fibers", "the kernels of cuda on the CPU", Device::kHost);
   return backend;
 }
 

@@ -7,6 +7,7 @@
 
 namespace sextant::cuda {
 
+// The table of functions over fibers and memory of the host.
 const Driver& fiber_driver();
 
 // Products in the type of the operands, and in float32.

@@ -33,14 +33,14 @@ struct Slot {
   uint32_t a[kLanes][4], b[kLanes][2];
 };
 
-struct Block {
+struct RunningBlock {
   std::vector<Fiber> fibers;
   std::vector<Slot> slots;  // [warps][2]
   std::vector<char> votes;  // of each barrier with a vote
   ucontext_t scheduler;
   const std::function<void()>* body = nullptr;
 };
-thread_local Block now;
+thread_local RunningBlock now;
 
 void enter() {
   (*now.body)();

@@ -48,6 +48,12 @@ const char* upload(void* to, const void* from, size_t bytes, void* stream) {
   return error == cudaSuccess ? wait(stream) : message_of(error);
 }
 
+const char* download(void* to, const void* from, size_t bytes, void* stream) {
+  const cudaError_t error =
+      cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, static_cast<cudaStream_t>(stream));
+  return error == cudaSuccess ? wait(stream) : message_of(error);
+}
+
 bool has(Kernel kernel, Instance instance) { return find(kernel, instance) != nullptr; }
 
 const char* launch(Kernel kernel, Instance instance, const Grid* grid, const Arguments* arguments,
@@ -77,6 +83,7 @@ constexpr Driver kDriver = {kDriverVersion,
                             allocate,
                             release,
                             upload,
+                            download,
                             wait,
                             has,
                             launch};

@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# Checks the cuda backend; `./check --cuda` runs it.
+#
+#   scripts/check_cuda.sh             on a machine with a GPU its tests there, else the check of a
+#                                     build; writes the result and its date into docs/cuda.md
+#   scripts/check_cuda.sh --kernels   the same without the tests on fibers, which `./check` has run
+#                                     before; writes nothing
+#   scripts/check_cuda.sh --dry-run   the steps of a machine with a GPU, with fibers in its place
+#
+# Without a GPU: nvcc compiles all kernels for sm_80 and sm_90, none of which may spill registers;
+# the library is opened; the tests of the kernels on fibers run, with sanitizers too if build/asan
+# is there. This takes about ten minutes of two cores for the kernels. Without nvcc it is left out.
+#
+# With a GPU: card_test on it (tests/attention/cuda/card_test.cc), its smallest cases under
+# compute-sanitizer, and the tests on fibers if this build folder has them. nvcc and g++ alone are
+# needed, and the time is three minutes of 16 cores. SEXTANT_COMMIT names the commit where there is
+# no repository.
+set -euo pipefail
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+
+page=$root/docs/cuda.md write=1 on_fibers=1 dry_run=
+while (($#)); do
+  case $1 in
+    -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
+    --kernels) on_fibers= write= ;;
+    --dry-run) dry_run=1 write= ;;
+    *) fail "unknown argument $1: expected --kernels or --dry-run" ;;
+  esac
+  shift
+done
+
+PATH=$PATH:/usr/local/cuda/bin
+mkdir -p "$builds"
+folder=$builds/cuda
+jobs_here=${SEXTANT_JOBS:-$(jobs)}
+commit() {
+  echo "${SEXTANT_COMMIT:-$(git -C "$root" rev-parse --short=12 HEAD 2>/dev/null || echo unknown)}"
+}
+has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
+
+rows=()
+# tried NAME WORDS COMMAND...: a stage that becomes a row of the page, with the last line of its
+# log if it passes.
+tried() {
+  local name=$1 words=$2 before=${#failed[@]} result
+  shift 2
+  stage "cuda-$name" "$@"
+  result=FAILED
+  ((${#failed[@]} > before)) || result="passed: $(tail -n 1 "$builds/check-cuda-$name.log")"
+  rows+=("| $words | $result |")
+}
+# write_page BLOCK ROWS...: replaces the table between <!-- BLOCK --> and <!-- /BLOCK -->.
+write_page() {
+  local block=$1
+  shift
+  [[ $write ]] || return 0
+  {
+    sed "/^<!-- $block -->\$/q" "$page"
+    printf '%s\n' '| | |' '| --- | --- |' "| date | $(date -u +%F) |" "| commit | $(commit) |" "$@"
+    sed -n "/^<!-- \/$block -->\$/,\$p" "$page"
+  } >"$page.new"
+  mv "$page.new" "$page"
+}
+
+# ctest of a preset's build, for the tests on fibers.
+fiber_tests() {
+  local in=$builds/$1/tests/attention/cuda
+  ctest --test-dir "$in" --output-on-failure --no-tests=error -j "$jobs_here" || return
+  ctest --test-dir "$in" -N | sed -n 's/^Total Tests: \(.*\)/\1 programs/p'
+}
+
+# ---- without a GPU ----
+
+open_library() {
+  g++ -std=c++20 "-I$root" -o "$folder/open_library" \
+    "$root/tests/attention/cuda/open_library.cc" -ldl || return
+  "$folder/open_library" "$folder/libsextant_cuda.so"
+}
+spills() { "$root/scripts/ptxas_report.py" "$folder"/*.ptxas; }
+
+without_gpu() {
+  if ! command -v nvcc >/dev/null; then
+    say "left out cuda: no nvcc"
+    exit
+  fi
+  say "Compiling the kernels for sm_80 and sm_90, two sources at a time"
+  SEXTANT_CUDA_ARCHITECTURES="80 90" SEXTANT_JOBS=$((jobs_here < 2 ? jobs_here : 2)) \
+    "$root/scripts/build_cuda.sh" "$folder" kernels >&2 || fail "nvcc could not build the kernels"
+  local size architecture
+  size=$(stat -c %s "$folder/libsextant_cuda.so")
+  say "libsextant_cuda.so for sm_80 and sm_90: $size bytes"
+  stage cuda-spills spills
+  while read -r architecture; do
+    rows+=("| ${architecture%%:*} | ${architecture#*: } |")
+  done < <(grep '^sm_' "$builds/check-cuda-spills.log")
+  rows+=("| libsextant_cuda.so for both | $size bytes |")
+  tried opens "the library is opened without a GPU" open_library
+
+  [[ $on_fibers ]] || return 0
+  lock_builds
+  install "${build_packages[@]}" "${test_packages[@]}"
+  configure -DSEXTANT_TESTS=ON
+  build attention_cuda_test attention_cuda_property_test attention_cuda_golden_test
+  tried fibers "the kernels on fibers" fiber_tests "$preset"
+  if (preset=asan && is_configured); then
+    local release=$preset
+    preset=asan
+    build attention_cuda_test attention_cuda_property_test attention_cuda_golden_test
+    preset=$release
+    tried sanitized "the same with ASan and UBSan" fiber_tests asan
+  else
+    say "left out the sanitizers: there is no $builds/asan (./check makes it)"
+  fi
+  write_page cuda "| nvcc | $(nvcc --version | sed -n 's/.*release.*, V//p') |" "${rows[@]}"
+}
+
+# ---- with a GPU ----
+
+# sanitized TOOL: the smallest cases under a tool of compute-sanitizer.
+sanitized() {
+  compute-sanitizer --tool "$1" --error-exitcode 9 "$folder/card_test" --smallest --threads 1
+}
+# Whether compute-sanitizer can look into kernels here, where containers may forbid it.
+may_sanitize() {
+  command -v compute-sanitizer >/dev/null || return
+  local status=0
+  compute-sanitizer --tool memcheck "$folder/open_library" "$folder/libsextant_cuda.so" \
+    >"$builds/check-cuda-sanitizer.log" 2>&1 || status=$?
+  ((status == 0)) && ! grep -qi 'not supported\|permission\|failed to' \
+    "$builds/check-cuda-sanitizer.log"
+}
+
+with_gpu() {
+  local on=() card=fibers tool began=$SECONDS targets=(kernels card_test)
+  if [[ $dry_run ]]; then
+    on=(--fibers) targets=(card_test)
+  else
+    card=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1)
+  fi
+  say "Building for ${card%%,*}"
+  "$root/scripts/build_cuda.sh" "$folder" "${targets[@]}" >"$builds/check-cuda-build.log" 2>&1 || {
+    show_log "$builds/check-cuda-build.log"
+    fail "NOTHING WAS TESTED: the build failed"
+  }
+  say "built in $((SECONDS - began)) s"
+  export SEXTANT_CUDA_LIBRARY=$folder/libsextant_cuda.so
+  if [[ ! $dry_run ]]; then
+    stage cuda-spills spills
+    tried opens "the library is opened" open_library
+  fi
+  tried card "results, gradients and 100 runs of the same bits" \
+    "$folder/card_test" --threads "$jobs_here" "${on[@]}"
+  cat "$builds/check-cuda-card.log" >&2
+  if [[ $dry_run ]]; then
+    tried smallest "the smallest cases" "$folder/card_test" --smallest "${on[@]}"
+  elif may_sanitize; then
+    for tool in memcheck racecheck synccheck; do
+      tried "$tool" "the smallest cases under $tool" sanitized "$tool"
+    done
+  else
+    say "left out compute-sanitizer: not available"
+    rows+=("| compute-sanitizer | not available |")
+  fi
+  if [[ ! $on_fibers ]]; then
+    return 0
+  elif [[ -x $builds/$preset/bin/attention_cuda_test ]]; then
+    tried fibers "the kernels on fibers" fiber_tests "$preset"
+  else
+    say "left out the tests on fibers: $builds/$preset has none"
+  fi
+  write_page card "| card, driver | $card |" \
+    "| nvcc | $(nvcc --version 2>/dev/null | sed -n 's/.*release.*, V//p') |" "${rows[@]}"
+}
+
+if [[ $dry_run ]] || has_gpu; then with_gpu; else without_gpu; fi
+verdict

@@ -1,0 +1,64 @@
+// The bounds of results whose products have operands of 16 bits.
+//
+// Roundings are relative, by up to e = 2^-9 (bfloat16) or 2^-12 (float16). Those of rotated rows
+// and tables change scores by up to
+//
+//   d = e scale |weight| (2 |q| |k| + |q| |A| + |k| |B|)
+//
+// with the longest rows, and hence weights by a factor of e^(2 d). The bounds of bounds.h, which
+// are multiples of sums of absolute terms, grow by
+//
+//   out         4 e + e^(2 d) - 1     weights, values, C and the sum of weights
+//   gradients   8 e + e^(2 d) - 1     these, d_out, gradients of scores and what they multiply
+//
+// and lse by e + d.
+#include <algorithm>
+#include <cmath>
+
+#include "tests/attention/outcome.h"
+
+namespace sextant {
+namespace {
+
+// The greatest Euclidean norm of a row; 0 without rows.
+double longest(const AnyView<const double>& rows) {
+  const HostAnyView x(rows);
+  double most = 0;
+  for (int64_t b = 0; b < x.batch; ++b)
+    for (int64_t h = 0; h < x.heads; ++h)
+      for (int64_t i = 0; i < x.rows; ++i) {
+        double sum = 0;
+        for (int64_t c = 0; c < x.columns; ++c) sum += x(b, h, i, c) * x(b, h, i, c);
+        most = std::max(most, std::sqrt(sum));
+      }
+  return most;
+}
+
+double score_error(const Score<double>& s, double rounding) {
+  double product = 2 * longest(s.q) * longest(s.k);
+  if (s.q_imag) product += 2 * longest(s.q_imag) * longest(s.k);
+  for (const Sweep& sweep : s.sweeps)
+    if (sweep.query.rotation) product *= std::pow(sweep.query.rotation->gain, 2);
+  if (s.on_query) product += longest(s.q) * longest(s.on_query);
+  if (s.on_key) product += longest(s.k) * longest(s.on_key);
+  const double weight = s.weight ? longest(s.weight) : 1;
+  return rounding * std::abs(s.scale) * product * weight;
+}
+
+}  // namespace
+
+void Expected::allow_rounded_products(DType type) {
+  const double rounding = type == DType::kBfloat16 ? 0x1p-9 : 0x1p-12;
+  const double d = score_error(same_.score, rounding);
+  const double of_weights = std::expm1(2 * d), u = 0x1p-24;
+  const auto grow = [](oracle::Tensor<double>& x, double factor) {
+    for (double& bound : x.data) bound *= factor;
+  };
+  grow(result_bounds_.out, 1 + (4 * rounding + of_weights) / (64 * u));
+  for (double& bound : result_bounds_.lse.data) bound += rounding + d;
+  oracle::Gradients<double>::each([&](const char*, auto member) {
+    grow(gradient_bounds_.*member, 1 + (8 * rounding + of_weights) / (128 * u));
+  });
+}
+
+}  // namespace sextant
