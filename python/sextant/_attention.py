@@ -83,12 +83,23 @@ def attention(
     result has the type of q, each gradient has the type of its tensor, and both are rounded once,
     to nearest. torch.autocast casts nothing here: q, k and v keep the types of the projections.
 
-    Precision: after torch.set_float32_matmul_precision("medium") the forward pass rounds q, k, the
-    softmax weights and v to bfloat16 before each product, if machine and build have bfloat16
-    products (AMX, or AVX512_BF16 and Highway 1.2). After "high", and with at least 1024 queries,
-    the forward pass multiplies float32 on AMX, where the machine has it: results are as accurate,
-    but their last bits differ from those of a token that is decoded alone. The backward pass does
-    so by default. Calls that train biases by key (fox) run in float32 at "medium", too.
+    Devices: q, k, v, parameters, mask, sink and key_bias are on the CPU, or all on one CUDA device
+    (NVIDIA, compute capability 8.0 or later), which has no float64. There bfloat16 and float16 are
+    multiplied as they are and float32 in float32, calls are queued on the current stream, and
+    gradients are deterministic. What a call sees is planned on the CPU and kept for the next call
+    with the same layout: packed_queries and packed_keys should be lists there, and query_positions
+    and key_positions are on the CPU. A CUDA graph can record a call after one with the same layout
+    on the same stream, without dropout. A floating mask, FIRE, and return_lse beside a key_bias
+    wait for the device in each call. Values of sink and key_bias are not checked there. A cache is
+    on the CPU.
+
+    Precision: on the CPU, after torch.set_float32_matmul_precision("medium"), the forward pass
+    rounds q, k, the softmax weights and v to bfloat16 before each product, if machine and build
+    have bfloat16 products (AMX, or AVX512_BF16 and Highway 1.2). After "high", and with at least
+    1024 queries, the forward pass multiplies float32 on AMX, where the machine has it: results are
+    as accurate, but their last bits differ from those of a token that is decoded alone. The
+    backward pass does so by default. Calls that train biases by key (fox) run in float32 at
+    "medium", too.
 
     Positions: key n has position first_key + n, query n first_query + n. By default the last query
     has the position of the last key, as in decoding and with a memory. causal, True by default,

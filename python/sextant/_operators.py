@@ -3,3 +3,7 @@
 from sextant._library import load
 
 load()
+
+from sextant import _fakes  # noqa: E402  (it needs the operators)
+
+_fakes.register()

@@ -13,7 +13,7 @@ def rotate(x, positions, *, back=False, **options):
     ``sextant.attention``; **options are those of the method "rope". back rotates the other way, the
     inverse up to the gain of a stretch: DeepSeek-V4 rotates shared keys and values, and rotates its
     outputs back at the position of the query. Differentiable in x. bfloat16 and float16 are rotated
-    in float32 and rounded once.
+    in float32 and rounded once. x may be on a CUDA device; positions are on the CPU.
 
     Raises RuntimeError, which names the argument that does not fit.
     """

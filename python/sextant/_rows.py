@@ -15,7 +15,7 @@ Frame = namedtuple("Frame", "query_row queries query_position key_row keys key_p
 
 class Rows:
     """The rows of a call: frames, whether keys at higher positions are hidden, and the sizes of q
-    and k. Tensors are on the CPU, as the operators expect them."""
+    and k. Tensors are on the CPU, as the operators expect plans."""
 
     def __init__(self, frames, causal, queries, keys):
         self.frames, self.causal, self.queries, self.keys = frames, causal, queries, keys

@@ -35,8 +35,10 @@ class Encoding(torch.nn.Module):
 
     Hooks return tensors, which autograd differentiates; no matrix of queries x keys exists. They
     are called in every forward pass. Distances and positions arrive as float32, or as float64 if q
-    is float64, and autocast is off. Leading sizes of a result that is shared by heads or by the
-    batch may be 1 or left out. A hook that is not overridden leaves its term out.
+    is float64, on the device of q, where results must be, and autocast is off. Leading sizes of a
+    result that is shared by heads or by the batch may be 1 or left out. A hook that is not
+    overridden leaves its term out. On a CUDA device a call copies distances and positions there,
+    and speeds and rows of tables to the CPU, so a CUDA graph cannot record it.
 
     heads is the number of query heads, key_heads (default: heads) that of key heads, head_dim the
     columns of q; a call with another q or k is an error. train_length is L, for encodings that
@@ -187,7 +189,7 @@ class _Operands:
         self.named = {"scale": 1 / math.sqrt(max(q.size(3), 1)) if scale is None else float(scale)}
         self._tables(q.size(3), v.size(3))
         self._sink()
-        factor = self._call("query_scale", q, rows.query_positions().to(self.wide))
+        factor = self._call("query_scale", q, self._of_device(rows.query_positions()))
         q, k = self._rotations(q, k)
         if factor is not None:
             factor = self._checked("query_scale", factor, "batch", "heads", queries=q.size(2))
@@ -201,6 +203,9 @@ class _Operands:
                                f"attribute of type {type(function).__name__}, which needs another "
                                "name")
         return function(*arguments)
+
+    def _of_device(self, x):
+        return x.to(self.device, self.wide)
 
     def _refuse(self, hook, expected, got):
         raise RuntimeError(f"{self.name}.{hook}: expected {expected}, but got {got}")
@@ -228,7 +233,7 @@ class _Operands:
         return whole
 
     def _tables(self, columns, value_columns):
-        distances = self.rows.distances(self.wide).to(self.device)
+        distances = self._of_device(self.rows.distances(self.wide))
         for hook in ("bias", "weight", "on_query", "on_key", "on_value"):
             value = self._call(hook, distances)
             if value is None:
@@ -267,7 +272,7 @@ class _Operands:
         """The results of a hook that reads keys, one for each sequence; None if it is not
         overridden."""
         results = []
-        positions = self.rows.key_positions().to(self.wide)
+        positions = self._of_device(self.rows.key_positions())
         for f in self.rows.frames:
             part = k[:, :, f.key_row:f.key_row + f.keys]
             value = self._call(hook, part, positions[f.key_row:f.key_row + f.keys])

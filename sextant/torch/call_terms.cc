@@ -35,7 +35,8 @@ void add_sink(TensorOperands& o, const at::Tensor& sink) {
     fail("sink: expected floating [" + std::to_string(heads) + "], a score for each head" +
          got(sink));
   const at::Tensor wide = sink.to(wide_type(o.q));
-  if (!(wide < std::numeric_limits<double>::infinity()).all().item<bool>())
+  // The values of a device are not checked: the call would wait for it.
+  if (wide.is_cpu() && !(wide < std::numeric_limits<double>::infinity()).all().item<bool>())
     fail("sink: expected numbers or -infinity, but got NaN or infinity");
   o.sink = wide;
 }
@@ -59,9 +60,11 @@ at::Tensor as_key_bias(const TensorOperands& o, at::Tensor bias) {
 
 void add_key_bias(TensorOperands& o, const at::Tensor& given) {
   at::Tensor bias = as_key_bias(o, given);
-  if (const at::Tensor finite = bias.isfinite(); !finite.all().item<bool>()) {
+  // The biases of a device may hide keys, and other values are not checked: the call would wait.
+  const at::Tensor finite = bias.isfinite();
+  if (!bias.is_cpu() || !finite.all().item<bool>()) {
     const at::Tensor hidden = bias == -std::numeric_limits<double>::infinity();
-    if (!(hidden | finite).all().item<bool>())
+    if (bias.is_cpu() && !(hidden | finite).all().item<bool>())
       fail("key_bias: expected numbers or -infinity, but got NaN or infinity");
     const at::Tensor shown = hidden.logical_not().unsqueeze(2);
     o.mask = o.mask.defined() ? at::logical_and(o.mask, shown) : shown;

@@ -108,7 +108,7 @@ at::Tensor rotary_positions(const std::string& field, const at::Tensor& given,
       (given.size(0) != 1 && given.size(0) != batch) || given.size(2) != rows)
     fail("layout: " + field + ": expected int64 [1 or " + std::to_string(batch) + ", axes, " +
          std::to_string(rows) + "] on the CPU, but got " + at::toString(given.scalar_type()) +
-         " of " + std::to_string(given.dim()) + " dimensions");
+         " of " + std::to_string(given.dim()) + " dimensions on " + given.device().str());
   if (given.size(1) != axes)
     bad(field, std::to_string(axes) + " axes, as the method follows", given.size(1));
   return given;
@@ -203,7 +203,8 @@ const at::Tensor& query_token_ids(const Layout& p) {
       token_ids.size(0) != p.batch || token_ids.size(1) != p.queries)
     fail("layout: token_ids: expected " + expected + ", but got " +
          at::toString(token_ids.scalar_type()) + " of " + std::to_string(token_ids.dim()) +
-         " dimensions and " + std::to_string(token_ids.numel()) + " elements");
+         " dimensions and " + std::to_string(token_ids.numel()) + " elements on " +
+         token_ids.device().str());
   return token_ids;
 }
 

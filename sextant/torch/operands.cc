@@ -35,7 +35,6 @@ std::tuple<at::Tensor, at::Tensor> attend_at_once(const TensorOperands& operands
   if (data.pages.defined() && wants_gradient(data)) gather_pages(data);
   check_data(data);
   if (data.q.is_meta()) return attend_shapes(data);
-  if (!data.q.is_cpu()) refuse("q", "cpu or meta", data.q.device().str());
   const auto plan =
       operands.plans ? operands.plans->plan(operands.frames, operands.sweeps, data)
                      : std::make_shared<const TensorPlan>(operands.frames, operands.sweeps, data);

@@ -1,8 +1,9 @@
 // The operands of the score equation (sextant/attention/score.h) as tensors.
 //
 // Methods change this struct, and attend() computes the result. It is differentiable in q, k, v,
-// q_imag, the tables, the biases and the sink. Index tensors (frames, key ranges, rotary positions,
-// row maps, pages) are on the CPU and have no gradients.
+// q_imag, the tables, the biases and the sink, which are on one device, CPU or CUDA, with the mask.
+// Index tensors (frames, key ranges, rotary positions, row maps, pages) are on the CPU and have no
+// gradients.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -38,7 +38,7 @@ void check_tensor(const char* name, const at::Tensor& x, int64_t batch) {
          " (sequences), heads, rows, columns], but got a tensor of " + std::to_string(x.dim()) +
          " dimensions" + (x.dim() > 0 ? " and batch " + std::to_string(x.size(0)) : ""));
   if (wide_type(x) != at::kFloat || !x.is_cpu())
-    fail(what + "float32, bfloat16 or float16 in memory, but got " + at::toString(x.scalar_type()) +
+    fail(what + "float32, bfloat16 or float16 on cpu, but got " + at::toString(x.scalar_type()) +
          " on " + x.device().str());
 }
 

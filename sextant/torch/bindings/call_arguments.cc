@@ -13,6 +13,9 @@ std::vector<int64_t> cumulative(const char* argument, const std::vector<int64_t>
   if ((sums.scalar_type() != at::kInt && sums.scalar_type() != at::kLong) || sums.dim() != 1)
     fail(std::string(argument) + ": expected int32 or int64 [sequences + 1], but got " +
          at::toString(sums.scalar_type()) + " of " + std::to_string(sums.dim()) + " dimensions");
+  if (!sums.is_cpu())
+    fail(std::string(argument) + ": expected a tensor on cpu, where plans are made, but got " +
+         sums.device().str());
   const at::Tensor values = sums.to(at::kLong).contiguous();
   const int64_t* first = values.data_ptr<int64_t>();
   return {first, first + values.numel()};

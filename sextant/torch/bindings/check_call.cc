@@ -63,4 +63,16 @@ void check_input(const NamedMethod& named, const at::Tensor& x) {
          std::to_string(x.size(2)));
 }
 
+void check_same_device(const char* like, const at::Tensor& x,
+                       std::initializer_list<std::pair<const char*, const at::Tensor&>> others,
+                       const std::vector<at::Tensor>& parameters) {
+  const auto check = [&](const char* name, const at::Tensor& other) {
+    if (other.device() != x.device())
+      fail(std::string(name) + ": expected " + x.device().str() + ", as " + like + ", but got " +
+           other.device().str());
+  };
+  for (const auto& [name, other] : others) check(name, other);
+  for (const at::Tensor& parameter : parameters) check("parameters", parameter);
+}
+
 }  // namespace sextant

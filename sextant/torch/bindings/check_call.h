@@ -4,7 +4,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sextant/torch/bindings/method_cache.h"
@@ -32,5 +34,10 @@ struct NamedMethod {
 void check_call(const NamedMethod& named, const Method& method, const at::Tensor& q,
                 const at::Tensor& k, const at::Tensor& v, int64_t layer);
 void check_input(const NamedMethod& named, const at::Tensor& x);
+
+// Throws Error that names the first tensor which is not on the device of the tensor `like`.
+void check_same_device(const char* like, const at::Tensor& x,
+                       std::initializer_list<std::pair<const char*, const at::Tensor&>> others,
+                       const std::vector<at::Tensor>& parameters);
 
 }  // namespace sextant

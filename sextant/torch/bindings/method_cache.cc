@@ -67,8 +67,9 @@ class RecentMethods {
 
 CachedMethod cached_method(const std::string& name, const std::vector<int64_t>& shape,
                            const std::string& options) {
-  static RecentMethods recent;
-  return recent.get({name, shape, options});
+  // Never destroyed: at the end of a program, CUDA may be gone before the memory of plans.
+  static auto* const recent = new RecentMethods;
+  return recent->get({name, shape, options});
 }
 
 }  // namespace sextant

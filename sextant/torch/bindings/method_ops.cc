@@ -25,6 +25,7 @@
 #include "sextant/torch/bindings/call_arguments.h"
 #include "sextant/torch/bindings/check_call.h"
 #include "sextant/torch/bindings/method_cache.h"
+#include "sextant/torch/bindings/without_autocast.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/operators/checkpointed.h"
 #include "sextant/torch/operators/operator_tags.h"
@@ -98,6 +99,7 @@ struct Embed {
   static variable_list run(const Stack& a) {
     const at::Tensor& x = a[4].toTensor();
     check_input(named_method(a), x);
+    check_same_device("x", x, {}, a[3].toTensorVector());
     Layout layout = {.batch = x.size(0),
                      .queries = x.size(1),
                      .keys = x.size(1),
@@ -145,6 +147,7 @@ struct Attend {
     const at::Tensor &q = a[4].toTensor(), &k = a[5].toTensor(), &v = a[6].toTensor();
     const CachedMethod method = method_of(a);
     check_call(named_method(a), *method, q, k, v, a[7].toInt());
+    check_same_device("q", q, {{"k", k}, {"v", v}}, a[3].toTensorVector());
     Layout layout = {.batch = q.size(0),
                      .queries = q.size(2),
                      .keys = k.size(2),
@@ -265,6 +268,7 @@ Stack take(Stack& stack, const c10::OperatorHandle& op) {
 // The result is contiguous, so that a tracer knows its strides without running the method.
 template <class Call>
 void call_kernel(const c10::OperatorHandle& op, Stack* stack) {
+  const WithoutCudaAutocast without_autocast;
   const Stack arguments = take(*stack, op);
   for (const at::Tensor& result : Call::run(arguments)) stack->emplace_back(result.contiguous());
 }
@@ -277,6 +281,7 @@ void call_meta(const c10::OperatorHandle& op, Stack* stack) {
 
 template <class Call>
 void call_autograd(const c10::OperatorHandle& op, Stack* stack) {
+  const WithoutCudaAutocast without_autocast;
   Stack arguments = take(*stack, op);
   const variable_list inputs = differentiable<Call>(arguments);
   refuse_transforms(inputs);
@@ -291,6 +296,7 @@ void call_autograd(const c10::OperatorHandle& op, Stack* stack) {
 // Runs the method again and computes gradients.
 template <class Call>
 void backward_kernel(const c10::OperatorHandle& op, Stack* stack) {
+  const WithoutCudaAutocast without_autocast;
   Stack arguments = take(*stack, op);
   variable_list d_results;
   for (size_t n = 0; n < Call::kResults; ++n) d_results.push_back(arguments[n].toTensor());
@@ -325,6 +331,8 @@ at::Tensor key_columns(const std::string& name, at::IntArrayRef shape, const std
                        const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                        int64_t layer) {
   check_input({name, shape.vec()}, x);
+  check_same_device("x", x, {}, parameters);
+  const WithoutCudaAutocast without_autocast;
   const at::Tensor columns = cached_method(name, shape.vec(), options)
                                  ->key_columns(to_float(x), layer, all_to_float(parameters));
   if (columns.defined()) return columns.to(x.scalar_type());
@@ -334,6 +342,15 @@ at::Tensor key_columns(const std::string& name, at::IntArrayRef shape, const std
 template <auto function>
 torch::CppFunction boxed() {
   return torch::CppFunction::makeFromBoxedFunction<function>();
+}
+
+void add_kernels(torch::Library& library) {
+  library.impl("method_embed", boxed<&call_kernel<Embed>>());
+  library.impl("method_embed_backward", boxed<&backward_kernel<Embed>>());
+  library.impl("method_attend", boxed<&call_kernel<Attend>>());
+  library.impl("method_attend_backward", boxed<&backward_kernel<Attend>>());
+  library.impl("method_attend_with_lse", boxed<&call_kernel<AttendWithLse>>());
+  library.impl("method_attend_with_lse_backward", boxed<&backward_kernel<AttendWithLse>>());
 }
 
 }  // namespace
@@ -357,14 +374,8 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
   define("method_attend_with_lse_backward", "Tensor d_out, Tensor d_lse, ", kAttend, "Tensor[]");
 }
 
-TORCH_LIBRARY_IMPL(sextant, CPU, library) {
-  library.impl("method_embed", boxed<&call_kernel<Embed>>());
-  library.impl("method_embed_backward", boxed<&backward_kernel<Embed>>());
-  library.impl("method_attend", boxed<&call_kernel<Attend>>());
-  library.impl("method_attend_backward", boxed<&backward_kernel<Attend>>());
-  library.impl("method_attend_with_lse", boxed<&call_kernel<AttendWithLse>>());
-  library.impl("method_attend_with_lse_backward", boxed<&backward_kernel<AttendWithLse>>());
-}
+TORCH_LIBRARY_IMPL(sextant, CPU, library) { add_kernels(library); }
+TORCH_LIBRARY_IMPL(sextant, CUDA, library) { add_kernels(library); }
 
 TORCH_LIBRARY_IMPL(sextant, Meta, library) {
   library.impl("method_embed", boxed<&call_meta<Embed>>());

@@ -29,6 +29,8 @@ std::tuple<at::Tensor, at::Tensor> ring_attention(
     const at::Tensor& v, const std::string& group, const std::string& shards, int64_t layer,
     bool causal, c10::optional<double> scale, const c10::optional<at::Tensor>& sink,
     const c10::optional<at::Tensor>& key_bias, at::IntArrayRef window, double softcap) {
+  if (!q.is_cpu())
+    fail("ring_attention: q: expected a tensor on cpu, but got one on " + q.device().str());
   const CachedMethod method = cached_method(name, shape.vec(), options);
   check_call({name, shape.vec()}, *method, q, k, v, layer);
   CallTerms terms = {.sink = sink.value_or(at::Tensor()),

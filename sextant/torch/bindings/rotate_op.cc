@@ -49,8 +49,8 @@ Angles angles(const at::Tensor& rotary_positions, const Spectrum& spectrum) {
   return result;
 }
 
-at::Tensor rotate_cpu(const at::Tensor& x, const at::Tensor& rotary_positions,
-                      c10::string_view options, bool back) {
+at::Tensor rotate_kernel(const at::Tensor& x, const at::Tensor& rotary_positions,
+                         c10::string_view options, bool back) {
   if (x.dim() != 4)
     fail("rotate: x: expected [batch, heads, rows, columns], but got " + std::to_string(x.dim()) +
          " dimensions");
@@ -60,11 +60,14 @@ at::Tensor rotate_cpu(const at::Tensor& x, const at::Tensor& rotary_positions,
   const at::Tensor at = query_rotary_positions(layout, axes_of(spectrum));
   const Spectrum forth_or_back = back ? clockwise(spectrum) : spectrum;
   // A gain (YaRN's) multiplies rotated columns in both directions: the transpose has the same gain.
-  if (wide_type(x) == at::kFloat) return rotated_rows(x, at, rotation(forth_or_back));
+  if (x.is_cpu() && wide_type(x) == at::kFloat) return rotated_rows(x, at, rotation(forth_or_back));
+  // The angles of a device are computed on the CPU, too.
   const Angles a = angles(at, forth_or_back);
-  return rotated(x, a.cos.mul_(spectrum.gain).to(x.options()),
-                 a.sin.mul_(spectrum.gain).to(x.options()), spectrum)
-      .contiguous();
+  const at::Tensor wide = to_float(x);
+  return rotated(wide, a.cos.mul_(spectrum.gain).to(wide.options()),
+                 a.sin.mul_(spectrum.gain).to(wide.options()), spectrum)
+      .contiguous()
+      .to(x.scalar_type());
 }
 
 at::Tensor rotate_meta(const at::Tensor& x, const at::Tensor&, c10::string_view, bool) {
@@ -115,7 +118,8 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
       "rotate(Tensor x, Tensor rotary_positions, str options='{}', bool back=False) -> Tensor",
       tags);
 }
-TORCH_LIBRARY_IMPL(sextant, CPU, library) { library.impl("rotate", rotate_cpu); }
+TORCH_LIBRARY_IMPL(sextant, CPU, library) { library.impl("rotate", rotate_kernel); }
+TORCH_LIBRARY_IMPL(sextant, CUDA, library) { library.impl("rotate", rotate_kernel); }
 TORCH_LIBRARY_IMPL(sextant, Meta, library) { library.impl("rotate", rotate_meta); }
 TORCH_LIBRARY_IMPL(sextant, Autograd, library) { library.impl("rotate", rotate_autograd); }
 

@@ -35,6 +35,7 @@
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -52,13 +53,13 @@ struct AlibiOptions {
   int64_t train_length = 0, length = 0;
 };
 
-// Distances to keys in the past and in the future, [1, diagonals] each; 0 for keys on the other
-// side.
+// Distances to keys in the past and in the future, [1, diagonals] each, on the device of `like`; 0
+// for keys on the other side.
 struct Distances {
   at::Tensor past, future;
 };
 
-Distances distances(const Diagonals& diagonals) {
+Distances distances(const Diagonals& diagonals, const at::Tensor& like) {
   const at::Tensor past = at::empty({1, diagonals.count}, at::kDouble);
   const at::Tensor future = at::empty({1, diagonals.count}, at::kDouble);
   for (int64_t n = 0; n < diagonals.count; ++n) {
@@ -66,7 +67,7 @@ Distances distances(const Diagonals& diagonals) {
     past.data_ptr<double>()[n] = static_cast<double>(std::max<int64_t>(distance, 0));
     future.data_ptr<double>()[n] = static_cast<double>(std::max<int64_t>(-distance, 0));
   }
-  return {past, future};
+  return {on_device_of(like, past), on_device_of(like, future)};
 }
 
 int64_t last_length(const Layout& layout) {
@@ -110,7 +111,7 @@ class Alibi final : public Method {
       scale *= interpolated_slope(
           options_.train_length,
           options_.interpolation == Interpolation::kStatic ? options_.length : last_length(layout));
-    const at::Tensor slopes = scale * given(parameters);
+    const at::Tensor slopes = scale * given(parameters, operands.q);
     if (options_.flavour == AlibiFlavour::kBloom) {
       if (!layout.causal) fail("alibi: flavour bloom: expected causal attention");
       operands.key_bias = shown_key_bias(operands.mask, slopes);
@@ -118,15 +119,15 @@ class Alibi final : public Method {
     }
     const at::Tensor future = options_.train == Train::kTwo ? scale * parameters[1].to(at::kDouble)
                                                             : options_.future_scale * slopes;
-    const Distances apart = distances(layout.diagonals());
+    const Distances apart = distances(layout.diagonals(), operands.q);
     operands.bias.rows = -(slopes.unsqueeze(1) * apart.past + future.unsqueeze(1) * apart.future)
                               .to(operands.q.options());
   }
 
  private:
-  at::Tensor given(Parameters parameters) const {
+  at::Tensor given(Parameters parameters, const at::Tensor& like) const {
     if (options_.train != Train::kNothing) return parameters[0].to(at::kDouble);
-    return tensor_of(options_.slopes, {static_cast<int64_t>(options_.slopes.size())});
+    return tensor_of(options_.slopes, {static_cast<int64_t>(options_.slopes.size())}, like);
   }
 
   AlibiOptions options_;

@@ -34,6 +34,7 @@
 #include "sextant/torch/methods/shared/complex_words.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -88,9 +89,13 @@ class Complex final : public Method {
 
   at::Tensor embed(const at::Tensor& x, const Layout& layout,
                    Parameters parameters) const override {
-    const at::Tensor rotary_positions = (query_positions(layout) + 1).to(x.options()).unsqueeze(1);
-    const at::Tensor token_ids = reads_token_ids() ? query_token_ids(layout) : at::Tensor();
-    if (token_ids.defined()) check_words(token_ids, options_.token_ids);
+    const at::Tensor rotary_positions =
+        on_device_of(x, (query_positions(layout) + 1).to(x.scalar_type())).unsqueeze(1);
+    at::Tensor token_ids = reads_token_ids() ? query_token_ids(layout) : at::Tensor();
+    if (token_ids.defined()) {
+      check_words(token_ids, options_.token_ids);
+      token_ids = token_ids.to(x.device());
+    }
     const bool own_amplitude = options_.amplitude != Per::kNothing;
     const Parameters turning = parameters.subspan(own_amplitude ? 1 : 0);
     const at::Tensor theta = options_.phase != Per::kNothing ? turning[1] : at::Tensor();

@@ -37,6 +37,7 @@
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
 #include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -99,7 +100,7 @@ class DualChunk final : public Method {
       for (const int column : {pair.first, pair.second}) rotated[static_cast<size_t>(column)] = 1;
     const at::Tensor more = tensor_of(factors, {1, 1, layout.queries, 1}) - 1;
     const at::Tensor factor = 1 + more * tensor_of(rotated, {1, 1, 1, columns});
-    operands.q = operands.q * factor.to(operands.q.options());
+    operands.q = operands.q * on_device_of(operands.q, factor.to(operands.q.scalar_type()));
   }
   Stands stands(const at::Tensor& rotary_positions) const {
     const at::Tensor within = rotary_positions.remainder(chunk_);

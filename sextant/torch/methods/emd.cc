@@ -21,6 +21,7 @@
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/method_wrapper.h"
 #include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -63,7 +64,7 @@ class Emd final : public MethodWrapper {
       if (const int64_t t = positions.data_ptr<int64_t>()[n]; t < 0 || t >= options_.rows)
         fail("emd: position: expected 0 to " + std::to_string(options_.rows - 1) +
              " (option rows), but got " + std::to_string(t));
-    return x + parameters.back().index_select(0, positions);
+    return x + parameters.back().index_select(0, on_device_of(x, positions));
   }
   int64_t last_layer_runs() const override { return options_.runs; }
 

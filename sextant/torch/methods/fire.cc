@@ -30,6 +30,7 @@
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/relu_network.h"
 #include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/operators/device_constants.h"
 #include "sextant/torch/to_float.h"
 
 namespace sextant {
@@ -86,21 +87,21 @@ class Fire final : public Method {
                                                              const Diagonals& distances) {
       return biases(inputs, threshold, queries.positions, distances, type);
     };
-    operands.lazy_query_bias = {
-        .inputs = {own.begin(), own.end()},
-        .rows = rows,
-        .diagonals = diagonals,
-        .from = first_from(limit(own[1], options_.threshold).item<double>())};
+    operands.lazy_query_bias = {.inputs = {own.begin(), own.end()},
+                                .rows = rows,
+                                .diagonals = diagonals,
+                                .from = first_from(own[1], options_.threshold)};
     operands.bias.rows =
         rows(operands.lazy_query_bias.inputs, {.positions = {0}}, diagonals).select(1, 0);
   }
 
  private:
   // The first position not below L. At L itself the maximum passes half of its gradient to L, as
-  // torch's does.
-  static int64_t first_from(double limit) {
+  // torch's does. L of a device is copied, so the call waits for it; a meta tensor has no L.
+  static int64_t first_from(const at::Tensor& multiplier, double threshold) {
     constexpr double kFar = 0x1p52;
-    return static_cast<int64_t>(limit < kFar ? std::ceil(limit) : kFar);
+    const double first = multiplier.is_meta() ? kFar : limit(multiplier, threshold).item<double>();
+    return static_cast<int64_t>(first < kFar ? std::ceil(first) : kFar);
   }
 
   // L
@@ -115,9 +116,10 @@ class Fire final : public Method {
                            at::ScalarType type) {
     const at::Tensor c = inputs[0].to(at::kDouble);
     const auto psi = [&](const at::Tensor& x) { return at::log1p((c * x).abs()); };
-    const at::Tensor reach = at::maximum(
-        at::tensor(positions, at::kLong).to(at::kDouble).unsqueeze(1), limit(inputs[1], threshold));
-    const at::Tensor x = psi(sizes_of_distances(diagonals)) / (psi(reach) + kEpsilon);
+    const at::Tensor at_positions =
+        on_device_of(c, at::tensor(positions, at::kLong).to(at::kDouble).unsqueeze(1));
+    const at::Tensor reach = at::maximum(at_positions, limit(inputs[1], threshold));
+    const at::Tensor x = psi(sizes_of_distances(diagonals, c)) / (psi(reach) + kEpsilon);
     return evaluate({inputs[2], inputs[3], inputs[4], inputs[5]}, x.to(type))
         .view({inputs[4].size(0), x.size(0), x.size(1)});
   }

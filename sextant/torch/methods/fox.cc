@@ -32,6 +32,7 @@
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/operators/device_constants.h"
 #include "sextant/torch/to_float.h"
 
 namespace sextant {
@@ -100,7 +101,7 @@ class Fox final : public Method {
     // queries of decoding are near it.
     const at::Tensor forgotten = at::log_sigmoid(operands.k.slice(3, columns).to(at::kDouble));
     // Rows of no sequence, which a cache has between pages, may hold any values.
-    const at::Tensor gates = forgotten.masked_fill(of_nobody(layout), 0);
+    const at::Tensor gates = forgotten.masked_fill(on_device_of(forgotten, of_nobody(layout)), 0);
     // c_j = sum over t > j of ln f_t, added up from the last key. Then the gradient of a gate is a
     // sum over the keys before it: tiny where these are forgotten, and no difference of large sums.
     const at::Tensor c =
@@ -109,7 +110,7 @@ class Fox final : public Method {
     const at::Tensor own = own_keys(layout);
     if (layout.causal) {
       operands.key_bias = c;  // [batch, heads, keys]
-      operands.query_shift = -c.index_select(2, own);
+      operands.query_shift = -c.index_select(2, on_device_of(c, own));
     } else {
       forget_both_ways(operands, layout, c, own);
     }
@@ -138,8 +139,11 @@ class Fox final : public Method {
           *to++ =
               std::clamp(mine.data_ptr<int64_t>()[i] - diagonals.distance(n), all.first, all.last);
       }
-      const at::Tensor theirs = sums.index_select(2, others.flatten()).unflatten(2, others.sizes());
-      return -(sums.index_select(2, mine).unsqueeze(3) - theirs).abs().to(type);
+      // Not on_device_of(), which would keep the copies of all blocks.
+      const at::Tensor theirs =
+          sums.index_select(2, others.flatten().to(sums.device())).unflatten(2, others.sizes());
+      const at::Tensor ours = sums.index_select(2, on_device_of(sums, mine));
+      return -(ours.unsqueeze(3) - theirs).abs().to(type);
     };
     operands.lazy_query_bias = {.inputs = {c},
                                 .rows = penalties,

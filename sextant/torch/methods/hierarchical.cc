@@ -19,6 +19,7 @@
 #include "sextant/base/error.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -46,7 +47,8 @@ class Hierarchical final : public Method {
              " (option rows, squared), but got " + std::to_string(t));
     const at::Tensor& p = parameters[0];
     const at::Tensor u = (p - alpha_ * p.slice(0, 0, 1)) / (1 - alpha_);
-    const at::Tensor high = at::floor_divide(positions, rows_), low = positions.remainder(rows_);
+    const at::Tensor high = on_device_of(x, at::floor_divide(positions, rows_));
+    const at::Tensor low = on_device_of(x, positions.remainder(rows_));
     return x + alpha_ * u.index_select(0, high) + (1 - alpha_) * u.index_select(0, low);
   }
 

@@ -33,7 +33,7 @@ class KerpleLog final : public Method {
              Parameters parameters) const override {
     const at::Tensor p = bounded(parameters[0], {}, how_).view({heads_, 1});
     const at::Tensor a = bounded(parameters[1], {}, how_).view({heads_, 1});
-    const at::Tensor rows = -p * at::log1p(a * sizes_of_distances(layout.diagonals()));
+    const at::Tensor rows = -p * at::log1p(a * sizes_of_distances(layout.diagonals(), operands.q));
     operands.bias.rows = rows.to(operands.q.options());
   }
 

@@ -44,7 +44,7 @@ class KerplePower final : public Method {
 
   void apply(TensorOperands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
-    const at::Tensor sizes = sizes_of_distances(layout.diagonals());
+    const at::Tensor sizes = sizes_of_distances(layout.diagonals(), operands.q);
     const auto penalty = [&](Parameters pair) {
       const at::Tensor p = bounded(pair[0], {.high = 2}, how_).view({heads_, 1});
       const at::Tensor a = bounded(pair[1], {}, how_).view({heads_, 1});

@@ -18,6 +18,7 @@
 #include "sextant/base/error.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -43,7 +44,7 @@ class Learned final : public Method {
       if (const int64_t t = positions.data_ptr<int64_t>()[n]; t < 0 || t >= rows_)
         fail("learned: position: expected 0 to " + std::to_string(rows_ - 1) +
              " (option rows), but got " + std::to_string(t));
-    return x + parameters[0].index_select(0, positions.to(x.device()));
+    return x + parameters[0].index_select(0, on_device_of(x, positions));
   }
 
  private:

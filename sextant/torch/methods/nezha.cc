@@ -35,7 +35,7 @@ class Nezha final : public Method {
 
   void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
     const TableOperand table = {
-        .rows = tensor_of(rows_, {1, 2 * clip_ + 1, width_}).to(operands.q.options()),
+        .rows = tensor_of(rows_, {1, 2 * clip_ + 1, width_}, operands.q).to(operands.q.options()),
         .row_at = tensor_of(clipped_row_map(layout.diagonals(), clip_, RowOrder::kKeyMinusQuery))};
     operands.on_query = table;
     operands.on_value = table;

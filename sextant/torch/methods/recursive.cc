@@ -32,6 +32,7 @@
 #include "sextant/torch/methods/shared/layer_positions.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/recurrences.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -59,7 +60,7 @@ class TanhRecurrence final : public Method {
                    Parameters parameters) const override {
     const at::Tensor rows =
         tanh_positions(parameters[0], parameters[1], parameters[2], injected_rows(layout));
-    return x + rows.index_select(0, query_positions(layout));
+    return x + rows.index_select(0, on_device_of(x, query_positions(layout)));
   }
 
  private:

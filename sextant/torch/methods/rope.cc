@@ -31,6 +31,7 @@
 #include "sextant/torch/methods/shared/rotary_options.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
 #include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -62,7 +63,8 @@ class TrainedRope final : public Method {
                           const at::Tensor& log_freq) const {
     const bool clockwise = !spectrum_.pairs.empty() && spectrum_.pairs.front().speed.high < 0;
     const at::Tensor speeds = at::exp(log_freq.to(at::kDouble)) * (clockwise ? -1.0 : 1.0);
-    const at::Tensor angles = positions_of_pairs(rotary_positions, spectrum_) * speeds;
+    const at::Tensor at = on_device_of(x, rotary_positions);
+    const at::Tensor angles = positions_of_pairs(at, spectrum_) * speeds;
     return rotated(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), spectrum_);
   }
 

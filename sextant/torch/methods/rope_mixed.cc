@@ -28,6 +28,7 @@
 #include "sextant/torch/methods/shared/rotary_options.h"
 #include "sextant/torch/methods/shared/tensors.h"
 #include "sextant/torch/operators/checkpointed.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -59,8 +60,11 @@ class RopeMixed final : public Method {
           "but got " +
           std::to_string(operands.k.size(1)));
     const at::Tensor freqs = parameters[0].select(1, layer).view({2, shape_.heads, 1, -1});
-    operands.q = in_blocks(operands.q, query_rotary_positions(layout, 2), freqs);
-    operands.k = in_blocks(operands.k, key_rotary_positions(layout, 2), freqs);
+    const auto placed = [&](const at::Tensor& x, const at::Tensor& rotary_positions) {
+      return in_blocks(x, on_device_of(x, rotary_positions), freqs);
+    };
+    operands.q = placed(operands.q, query_rotary_positions(layout, 2));
+    operands.k = placed(operands.k, key_rotary_positions(layout, 2));
   }
 
  private:

@@ -22,6 +22,7 @@
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -39,7 +40,7 @@ class Sandwich final : public Method {
     const std::vector<double> curve = sandwich_curve(distances, width_, first_);
     const at::Tensor rows = tensor_of(strengths_, {static_cast<int64_t>(strengths_.size()), 1}) *
                             tensor_of(curve, {1, static_cast<int64_t>(curve.size())});
-    operands.bias.rows = rows.to(operands.q.options());
+    operands.bias.rows = on_device_of(operands.q, rows.to(operands.q.scalar_type()));
   }
 
  private:

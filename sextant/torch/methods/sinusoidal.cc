@@ -58,7 +58,7 @@ class Sinusoidal final : public Method {
     const auto rows = sinusoid_.rows(std::span(positions.data_ptr<int64_t>(), size));
     std::vector<int64_t> sizes = positions.sizes().vec();
     sizes.push_back(sinusoid_.width());
-    return x * token_scale_ + tensor_of(rows, sizes).to(x.options());
+    return x * token_scale_ + tensor_of(rows, sizes, x).to(x.options());
   }
 
  private:

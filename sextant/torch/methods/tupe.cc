@@ -39,6 +39,7 @@
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/tensors.h"
 #include "sextant/torch/operators/checkpointed.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -95,8 +96,10 @@ class Tupe final : public Method {
     const at::Tensor i = query_positions(layout), j = key_positions(layout);
     const auto like = operands.q.options();
     // 1 for [CLS], 0 for other tokens: [1, 1, rows, 1]
-    const at::Tensor cls_i = i.eq(0).to(like).view({1, 1, -1, 1});
-    const at::Tensor cls_j = j.eq(0).to(like).view({1, 1, -1, 1});
+    const auto cls = [&](const at::Tensor& positions) {
+      return on_device_of(operands.q, positions.eq(0)).to(like).view({1, 1, -1, 1});
+    };
+    const at::Tensor cls_i = cls(i), cls_j = cls(j);
 
     const auto queries = [&](const at::Tensor& at) {
       return projected(p, at, p[kQueryWeight], p[kQueryBias]);
@@ -137,7 +140,7 @@ class Tupe final : public Method {
       fail("tupe: positions: expected 0 to " + std::to_string(max_positions_ - 1) + ", but got " +
            std::to_string(positions.min().item<int64_t>()) + " to " +
            std::to_string(positions.max().item<int64_t>()));
-    const auto project = [rows = positions + 1,
+    const auto project = [rows = on_device_of(weight, positions + 1),
                           shape = shape_](const std::vector<at::Tensor>& inputs) {
       const at::Tensor normed = at::layer_norm(inputs[0].index_select(0, rows), {shape.width},
                                                inputs[1], inputs[2], kNormEps);
@@ -153,7 +156,10 @@ class Tupe final : public Method {
     at::Tensor buckets = at::empty_like(distances);
     for (int64_t n = 0; n < distances.numel(); ++n)
       buckets.data_ptr<int64_t>()[n] = relative_->bucket(distances.data_ptr<int64_t>()[n]);
-    return table.index_select(0, buckets).transpose(0, 1).unsqueeze(0).unsqueeze(3);
+    return table.index_select(0, on_device_of(table, buckets))
+        .transpose(0, 1)
+        .unsqueeze(0)
+        .unsqueeze(3);
   }
 
   // Concatenates columns, each expanded to the batch, heads and rows of the first.

@@ -64,13 +64,14 @@ void place_segments(TensorOperands& operands, const Layout& layout, const at::Te
   const at::Tensor& k = operands.k;
   check_segments("query_segments", layout.query_segments, query.size(0), query.size(2));
   check_segments("key_segments", layout.key_segments, k.size(0), k.size(2));
-  const at::Tensor sorted = std::get<0>(at::sort(layout.key_segments.flatten()));
+  const at::Tensor of_queries = layout.query_segments.to(k.device());
+  const at::Tensor of_keys = layout.key_segments.to(k.device());
+  const at::Tensor sorted = std::get<0>(at::sort(of_keys.flatten()));
   const at::Tensor ids = std::get<0>(at::unique_consecutive(sorted));
   const at::Tensor biased = query + s.unsqueeze(1);
-  const at::Tensor on_query =
-      at::where(one_hot(layout.query_segments, ids), product(biased, e.select(0, 0)),
-                product(biased, e.select(0, 1)));
-  const at::Tensor on_key = one_hot(layout.key_segments, ids).to(k.options());
+  const at::Tensor on_query = at::where(one_hot(of_queries, ids), product(biased, e.select(0, 0)),
+                                        product(biased, e.select(0, 1)));
+  const at::Tensor on_key = one_hot(of_keys, ids).to(k.options());
   operands.q = at::cat({operands.q, on_query}, 3);
   operands.k = at::cat({k, on_key.expand({-1, k.size(1), -1, -1})}, 3);
 }

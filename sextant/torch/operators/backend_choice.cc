@@ -29,6 +29,8 @@ bool pays_by_amx(const at::Tensor& q) {
 
 // float64 is for gradient checks, which need exactness and not speed. The reference computes it.
 const Backend& forward_backend(const at::Tensor& q) {
+  if (q.is_cuda())
+    return overriding && overriding->device == Device::kCuda ? *overriding : cuda_backend();
   if (wide_type(q) != at::kFloat) return reference_backend();
   if (overriding) return *overriding;
   const at::Float32MatmulPrecision allowed = precision();
@@ -41,7 +43,7 @@ const Backend& forward_backend(const at::Tensor& q) {
 // The backward pass uses AMX at every precision: its gradients are as exact as those of vector
 // code, and decoding, which must have the bits of prefill, has no gradients.
 const Backend& backward_backend(const at::Tensor& q) {
-  const bool by_amx = wide_type(q) == at::kFloat && !overriding && pays_by_amx(q);
+  const bool by_amx = q.is_cpu() && wide_type(q) == at::kFloat && !overriding && pays_by_amx(q);
   return by_amx ? cpu_bf16x3_backend() : forward_backend(q);
 }
 

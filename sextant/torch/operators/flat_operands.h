@@ -44,8 +44,9 @@
 //
 // q, k, v, q_imag, tables, query_bias and sink may each be float32, bfloat16 or float16, and all is
 // computed in float32; or all of them are float64. `out` has the type of q, `lse` the type of the
-// computation, and gradients have the types of their operands. They and key_bias are on the device
-// of q. The other arguments except the mask are on the CPU.
+// computation, and gradients have the types of their operands. They, key_bias and the mask are on
+// the device of q, CPU or CUDA, where float64 is for the CPU only. The other arguments are on the
+// CPU: they are the plan of a call.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
 // The library `sextant` of libtorch operators: attend and attend_backward, for tensors in memory
-// (CPU) and for tensors without data (Meta).
+// (CPU), on a GPU (CUDA), and for tensors without data (Meta).
 //
 // The kernels are boxed: they pop their arguments from a stack. So flat_operands.h lists the
 // arguments once, instead of six signatures.
@@ -17,6 +17,7 @@
 #include "sextant/torch/operators/autograd.h"
 #include "sextant/torch/operators/flat_operands.h"
 #include "sextant/torch/operators/operator_tags.h"
+#include "sextant/torch/operators/plan_cache.h"
 #include "sextant/torch/operators/run.h"
 #include "sextant/torch/operators/tensor_plan.h"
 
@@ -25,10 +26,19 @@ namespace {
 
 using torch::jit::Stack;
 
-void attend_cpu(const c10::OperatorHandle&, Stack* stack) {
+// The plan of arguments. Those of recent calls on a device are kept, as their copies there are.
+std::shared_ptr<const TensorPlan> plan_of(const FlatOperands& a) {
+  constexpr size_t kMost = 8;
+  // Never destroyed: at the end of a program, CUDA may be gone before the memory of plans.
+  static auto* const plans = new PlanCache(kMost);
+  return a.q.is_cuda() ? plans->plan(a.frames, sweeps_of(a), a)
+                       : std::make_shared<const TensorPlan>(a.frames, sweeps_of(a), a);
+}
+
+void attend_kernel(const c10::OperatorHandle&, Stack* stack) {
   const FlatOperands a = pop_arguments(*stack);
   check_arguments(a);
-  const auto [out, lse] = run_attend(a, TensorPlan(a.frames, sweeps_of(a), a), /*trains=*/false);
+  const auto [out, lse] = run_attend(a, *plan_of(a), /*trains=*/false);
   torch::jit::push(*stack, out, lse);
 }
 
@@ -53,11 +63,11 @@ struct BackwardArguments {
   }
 };
 
-void attend_backward_cpu(const c10::OperatorHandle&, Stack* stack) {
+void attend_backward_kernel(const c10::OperatorHandle&, Stack* stack) {
   const BackwardArguments a(*stack);
   const FlatOperands& o = a.operands;
   for (const at::Tensor& grad :
-       run_attend_backward(a.d_out, a.out, a.lse, a.wanted, o, {o.frames, sweeps_of(o), o}))
+       run_attend_backward(a.d_out, a.out, a.lse, a.wanted, o, *plan_of(o)))
     stack->emplace_back(grad);
 }
 
@@ -131,6 +141,12 @@ void attend_backward_autograd(const c10::OperatorHandle& op, Stack* stack) {
   for (const at::Tensor& grad : grads) stack->emplace_back(grad);
 }
 
+void add_kernels(torch::Library& library) {
+  library.impl("attend", torch::CppFunction::makeFromBoxedFunction<&attend_kernel>());
+  library.impl("attend_backward",
+               torch::CppFunction::makeFromBoxedFunction<&attend_backward_kernel>());
+}
+
 }  // namespace
 
 TORCH_LIBRARY(sextant, library) {
@@ -146,11 +162,8 @@ TORCH_LIBRARY(sextant, library) {
   library.def(backward.c_str(), tagged);
 }
 
-TORCH_LIBRARY_IMPL(sextant, CPU, library) {
-  library.impl("attend", torch::CppFunction::makeFromBoxedFunction<&attend_cpu>());
-  library.impl("attend_backward",
-               torch::CppFunction::makeFromBoxedFunction<&attend_backward_cpu>());
-}
+TORCH_LIBRARY_IMPL(sextant, CPU, library) { add_kernels(library); }
+TORCH_LIBRARY_IMPL(sextant, CUDA, library) { add_kernels(library); }
 
 TORCH_LIBRARY_IMPL(sextant, Meta, library) {
   library.impl("attend", torch::CppFunction::makeFromBoxedFunction<&attend_meta>());

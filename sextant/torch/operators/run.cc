@@ -4,9 +4,12 @@
 #include <ATen/ops/empty_like.h>
 
 #include <cstddef>
+#include <string>
 
 #include "sextant/attention/attend.h"
+#include "sextant/base/error.h"
 #include "sextant/torch/operators/backend_choice.h"
+#include "sextant/torch/operators/device_call.h"
 #include "sextant/torch/operators/executor.h"
 #include "sextant/torch/operators/views.h"
 #include "sextant/torch/to_float.h"
@@ -33,7 +36,10 @@ at::Tensor new_lse(const at::Tensor& q) {
 // of more than 2^22 floats (16 MiB), which only long sequences need, are freed when the call ends.
 class CallContext {
  public:
-  CallContext() : context_(torch_executor()) { context_.workspace = &memory(); }
+  explicit CallContext(const DeviceCall& call) : context_(torch_executor()) {
+    context_.workspace = &memory();
+    context_.stream = call.stream();
+  }
   ~CallContext() { memory().trim(int64_t{1} << 22); }
   CallContext(const CallContext&) = delete;
   operator const Context&() const { return context_; }  // NOLINT(google-explicit-constructor)
@@ -56,19 +62,30 @@ const Backend& backend_of(const TensorData& data) {
   return trains_key_bias && backend.products != DType::kFloat32 ? cpu_backend() : backend;
 }
 
+// The seed is a number of the call, so each replay would drop the same weights.
+void check_dropout(const TensorData& data, const DeviceCall& call) {
+  if (data.dropout.p > 0 && call.is_captured())
+    fail("attend: dropout_p: expected 0 while a CUDA graph is captured, but got " +
+         std::to_string(data.dropout.p));
+}
+
 template <class T>
 void attend_to(const TensorData& data, const TensorPlan& plan, bool trains, const at::Tensor& out,
                const at::Tensor& lse) {
+  const DeviceCall call(data.q);
+  check_dropout(data, call);
   const OperandViews<T> views(data);
   const auto prepared = plan.prepared(views.operands(), backend_of(data),
-                                      trains ? Passes::kBoth : Passes::kForward, torch_executor());
-  attend<T>(views.operands(), *prepared, {any_view_4d<T>(out), view_rows<T>(lse)}, CallContext());
+                                      trains ? Passes::kBoth : Passes::kForward, call);
+  attend<T>(views.operands(), *prepared, {any_view_4d<T>(out), view_rows<T>(lse)},
+            CallContext(call));
 }
 
 template <class T>
 void attend_backward_to(const at::Tensor& d_out, const at::Tensor& out, const at::Tensor& lse,
                         const Wanted& w, const TensorData& data, const TensorPlan& plan,
                         const Gradients& grads) {
+  const DeviceCall call(data.q);
   const OperandViews<T> views(data);
   const auto& [q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias,
                key_bias] = grads;
@@ -87,10 +104,10 @@ void attend_backward_to(const at::Tensor& d_out, const at::Tensor& out, const at
       .sink = {sink.data_ptr<T>(), static_cast<size_t>(sink.numel())},
   };
   const auto prepared =
-      plan.prepared(views.operands(), backward_backend(data.q), Passes::kBoth, torch_executor());
+      plan.prepared(views.operands(), backward_backend(data.q), Passes::kBoth, call);
   attend_backward<T>(views.operands(), *prepared,
                      {any_view_4d<const T>(out), view_rows<const T>(lse)},
-                     any_view_4d<const T>(d_out), to, CallContext());
+                     any_view_4d<const T>(d_out), to, CallContext(call));
 }
 
 // Replaces the gradients of biases by tensors for each batch entry and head, as the core writes

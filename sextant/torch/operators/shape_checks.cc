@@ -42,6 +42,11 @@ void refuse(const std::string& argument, const std::string& expected, const std:
   fail("attend: " + argument + ": expected " + expected + ", but got " + got);
 }
 
+void check_on_cpu(const char* argument, const at::Tensor& x, bool meta) {
+  if (x.defined() && !x.is_cpu() && !(meta && x.is_meta()))
+    refuse(argument, "a tensor on cpu, where plans are made", x.device().str());
+}
+
 void check_tensor(const char* argument, const at::Tensor& x, at::ScalarType type,
                   const std::vector<Size>& sizes) {
   if (!x.defined() || (x.scalar_type() == type && fits(x, sizes))) return;

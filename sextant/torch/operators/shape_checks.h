@@ -31,6 +31,9 @@ struct Size {
 // "Float [2, 3]"
 std::string type_and_sizes(const at::Tensor& x);
 
+// Throws Error if x is on a device: plans are made on the CPU. Meta tensors are accepted if `meta`.
+void check_on_cpu(const char* argument, const at::Tensor& x, bool meta = false);
+
 // Both throw Error unless x is undefined or has the type and the sizes.
 void check_tensor(const char* argument, const at::Tensor& x, at::ScalarType type,
                   const std::vector<Size>& sizes);

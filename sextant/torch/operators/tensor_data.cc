@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "sextant/torch/operators/device_call.h"
 #include "sextant/torch/operators/shape_checks.h"
 #include "sextant/torch/to_float.h"
 
@@ -62,6 +63,11 @@ at::Tensor all_pages(const PagedRows& from, const at::Tensor& list) {
   if (from.x.size(0) == 0) return closed;
   const at::Tensor open = from.x.index_select(0, list.clamp_min(0)).to(from.scale.scalar_type());
   return at::where((list < 0).view({-1, 1, 1, 1}), closed, open);
+}
+
+void check_row_map(const char* name, const at::Tensor& row_at) {
+  check_tensor(name, row_at, at::kInt, {{}});
+  check_on_cpu(name, row_at, /*meta=*/true);
 }
 
 void check_cap_and_dropout(const TensorData& a) {
@@ -136,6 +142,9 @@ void gather_pages(TensorData& data) {
 }
 
 void check_data(const TensorData& a) {
+  check_device("q", a.q);
+  if (a.q.is_cuda() && wide_type(a.q) != at::kFloat)
+    refuse("q", "Float, BFloat16 or Half on " + a.q.device().str(), type_and_sizes(a.q));
   if (wide_type(a.q) != at::kFloat && a.q.scalar_type() != at::kDouble)
     refuse("q", "Float, BFloat16, Half or Double", type_and_sizes(a.q));
   check_tensor("q", a.q, a.q.scalar_type(), {{}, {}, {}, {}});
@@ -167,10 +176,12 @@ void check_data(const TensorData& a) {
                                    {"on_query_rows", &a.on_query_rows},
                                    {"on_key_rows", &a.on_key_rows},
                                    {"on_value_rows", &a.on_value_rows}})
-    check_tensor(name, *rows, at::kInt, {{}});
+    check_row_map(name, *rows);
   check_like_q("sink", a.sink, a.q, {{Size::kExactly, a.q.sym_size(1)}});
   check_tensor("mask", a.mask, at::kBool,
                {one_or_batch, heads, {Size::kOneOr, a.q.sym_size(2)}, {Size::kOneOr, key_rows(a)}});
+  if (a.mask.defined() && !a.q.is_meta() && a.mask.device() != a.q.device())
+    refuse("mask", a.q.device().str() + ", as q", a.mask.device().str());
   check_cap_and_dropout(a);
 }
 
@@ -182,6 +193,8 @@ void check_results(const TensorData& a, const at::Tensor& d_out, const at::Tenso
   check_like_q("d_out", d_out, a.q, {batch, heads, queries, columns});
   check_like_q("out", out, a.q, {batch, heads, queries, columns});
   check_tensor("lse", lse, wide_type(a.q), {batch, heads, queries});
+  if (lse.device() != a.q.device())
+    refuse("lse", a.q.device().str() + ", as q", lse.device().str());
 }
 
 }  // namespace sextant

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/torch/operators/executor.h"
 #include "sextant/torch/operators/shape_checks.h"
 #include "sextant/torch/operators/tensor_values.h"
 
@@ -95,10 +96,6 @@ void check_rotation(const SweepOperand& sweep, const TensorData& data, int64_t f
   check_offset(sweep.query_offset, sweep.rotation);
   check_offset(sweep.key_offset, sweep.rotation);
   check_rotations_of_frames(sweep, frames);
-}
-
-void check_on_cpu(const char* argument, const at::Tensor& x) {
-  if (x.defined() && !x.is_cpu()) refuse(argument, "cpu", x.device().str());
 }
 
 // The number of diagonals: the size of a row map, or without any map the number of rows.
@@ -231,21 +228,31 @@ bool TensorPlan::serves(const at::Tensor& frames, const std::vector<SweepOperand
 template <class T>
 std::shared_ptr<const PreparedPlan> TensorPlan::prepared(const Operands<T>& operands,
                                                          const Backend& backend, Passes passes,
-                                                         const Context& context) const {
+                                                         const DeviceCall& call) const {
   const PlanShape shape = shape_of(operands, plan_);
   const std::lock_guard lock(mutex_);
-  for (const auto& other : prepared_)
-    if (&other->backend() == &backend && other->shape() == shape && other->passes() >= passes)
+  for (const auto& [other, device, stream] : prepared_)
+    if (&other->backend() == &backend && other->shape() == shape && other->passes() >= passes &&
+        device == call.device() && stream == call.stream()) {
+      if (call.is_captured()) keep_for_graphs(other);
       return other;
-  return prepared_.emplace_back(
-      std::make_shared<const PreparedPlan>(plan_, shape, backend, context, passes));
+    }
+  if (call.is_captured())
+    fail(
+        "attend: expected a call with the same layout on this stream before the capture of a CUDA "
+        "graph, as its plan is copied to the device");
+  Context context(torch_executor());
+  context.stream = call.stream();
+  auto made = std::make_shared<const PreparedPlan>(plan_, shape, backend, context, passes);
+  prepared_.push_back({made, call.device(), call.stream()});
+  return made;
 }
 
 template std::shared_ptr<const PreparedPlan> TensorPlan::prepared(const Operands<float>&,
                                                                   const Backend&, Passes,
-                                                                  const Context&) const;
+                                                                  const DeviceCall&) const;
 template std::shared_ptr<const PreparedPlan> TensorPlan::prepared(const Operands<double>&,
                                                                   const Backend&, Passes,
-                                                                  const Context&) const;
+                                                                  const DeviceCall&) const;
 
 }  // namespace sextant

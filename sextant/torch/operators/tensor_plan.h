@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sextant/attention/attend.h"
+#include "sextant/torch/operators/device_call.h"
 #include "sextant/torch/operators/tensor_data.h"
 
 namespace sextant {
@@ -32,11 +33,12 @@ class TensorPlan {
   bool serves(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
               const TensorData& data) const;
 
-  // The plan prepared for a backend, the shapes of `operands` and at least `passes`. The first such
-  // call prepares it; later calls get the same one.
+  // The plan prepared for a backend, the shapes of `operands`, at least `passes`, and the device
+  // and stream of the call. The first such call prepares it; later calls get the same one. Throws
+  // Error if a CUDA graph is being captured and there is no such plan yet.
   template <class T>
   std::shared_ptr<const PreparedPlan> prepared(const Operands<T>& operands, const Backend& backend,
-                                               Passes passes, const Context& context) const;
+                                               Passes passes, const DeviceCall& call) const;
 
  private:
   struct OwnSweep {
@@ -45,6 +47,12 @@ class TensorPlan {
     std::vector<int64_t> query_rotary_positions, key_rotary_positions;
     SweepOperand given;          // without its tensors
     std::vector<int64_t> sizes;  // of its tensors
+  };
+
+  struct PlanOnDevice {
+    std::shared_ptr<const PreparedPlan> plan;
+    c10::Device device;
+    void* stream;  // on which its memory is filled: other streams would have to wait for it
   };
 
   void add_sweep(const SweepOperand& given);
@@ -57,7 +65,7 @@ class TensorPlan {
   std::vector<int64_t> pages_;
   std::vector<int64_t> page_sizes_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const PreparedPlan>> prepared_;
+  mutable std::vector<PlanOnDevice> prepared_;
 };
 
 }  // namespace sextant

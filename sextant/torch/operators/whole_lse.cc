@@ -12,7 +12,8 @@
 namespace sextant {
 namespace {
 
-// The bias that kernels subtract from the scores of each query, float64 [batch, heads, queries].
+// The bias that kernels subtract from the scores of each query, float64 [batch, heads, queries] on
+// the CPU. The biases of another device are copied, so the call waits for it.
 at::Tensor subtracted_bias(const TensorOperands& o) {
   const int64_t batch = o.q.size(0), heads = o.q.size(1), queries = o.q.size(2);
   std::vector<std::vector<KeyRange>> ranges;
@@ -22,7 +23,7 @@ at::Tensor subtracted_bias(const TensorOperands& o) {
     sweeps.push_back({.key_ranges = ranges.back().data(),
                       .batch_stride = sweep.key_ranges.size(0) > 1 ? queries : 0});
   }
-  const at::Tensor bias = o.key_bias.detach().expand({batch, heads, -1});
+  const at::Tensor bias = o.key_bias.detach().to(at::kCPU).expand({batch, heads, -1});
   const HostView<const double> view({.data = bias.data_ptr<double>(),
                                      .batch = batch,
                                      .heads = heads,
@@ -47,7 +48,7 @@ at::Tensor whole_lse(const TensorOperands& o, const at::Tensor& lse) {
   // Biases and shifts may be sums over thousands of keys, of which the differences matter.
   at::Tensor more = o.query_shift;
   if (o.key_bias.defined() && o.key_bias.size(-1) > 0) {
-    const at::Tensor bias = subtracted_bias(o);
+    const at::Tensor bias = subtracted_bias(o).to(o.q.device());
     more = more.defined() ? more + bias : bias;
   }
   return more.defined() ? lse + more.to(lse.options()) : lse;

@@ -80,11 +80,8 @@ Machine float32_machine() { return {&kDriver, Products::kFloat32}; }
 const Driver& fiber_driver() { return kDriver; }
 
 const Backend& fiber_backend() {
-  static const Backend backend = [] {
-    Backend made =
-        backend_over<machine>("cuda-fibers", "the kernels of cuda on the CPU", Device::kHost);
-    return made;
-  }();
+  static const Backend backend =
+      backend_over<machine>("cuda-fibers", "the kernels of cuda on the CPU", Device::kHost);
   return backend;
 }
 

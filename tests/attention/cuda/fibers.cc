@@ -61,7 +61,7 @@ struct Slot {
   uint32_t a[kLanes][4], b[kLanes][2];
 };
 
-struct Block {
+struct RunningBlock {
   std::vector<Fiber> fibers;
   std::vector<Slot> slots;  // [warps][2]
   std::vector<char> votes;  // of each barrier with a vote
@@ -69,7 +69,7 @@ struct Block {
   void* seen_scheduler = nullptr;
   const std::function<void()>* body = nullptr;
 };
-thread_local Block now;
+thread_local RunningBlock now;
 
 Fiber& current() { return now.fibers[static_cast<size_t>(running.thread)]; }
 

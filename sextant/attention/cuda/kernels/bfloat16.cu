@@ -10,7 +10,7 @@ Function find_bfloat16(Kernel kernel, Instance instance) {
 #else
   if (const Function found =
           find_forward<Bf16, Size<64, 64>, Size<64, 32>, Size<128, 64>, Size<128, 32>,
-                       Size<256, 32>, Size<256, 16>>(kernel, instance))
+                       Size<256, 16>>(kernel, instance))
     return found;
   return find_backward<Bf16, Size<64, 32>, Size<128, 32>, Size<256, 16>>(kernel, instance);
 #endif

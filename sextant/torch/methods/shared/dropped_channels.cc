@@ -13,6 +13,7 @@
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"
 #include "sextant/torch/methods/shared/method_wrapper.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -26,7 +27,8 @@ class DroppedChannels final : public MethodWrapper {
   at::Tensor embed(const at::Tensor& x, const Layout& layout,
                    Parameters parameters) const override {
     const at::Tensor added = MethodWrapper::embed(at::zeros_like(x), layout, parameters);
-    return MethodWrapper::embed(x, layout, parameters) - added * dropped_.to(x.options());
+    return MethodWrapper::embed(x, layout, parameters) -
+           added * on_device_of(x, dropped_.to(x.scalar_type()));
   }
 
  private:

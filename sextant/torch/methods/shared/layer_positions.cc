@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
 
 // [positions, width] -> [1, heads, positions, head_dim]
 at::Tensor as_heads(const at::Tensor& rows, const at::Tensor& positions, int64_t heads) {
-  const at::Tensor seen = rows.index_select(0, positions);
+  const at::Tensor seen = rows.index_select(0, on_device_of(rows, positions));
   return seen.view({seen.size(0), heads, seen.size(1) / heads}).transpose(0, 1).unsqueeze(0);
 }
 

@@ -61,8 +61,8 @@ void scale_by_log_n(TensorOperands& operands, const Layout& layout, int64_t leng
   const std::vector<double> factors =
       query_factors({.law = QueryLaw::kLogn, .length = length},
                     {positions.data_ptr<int64_t>(), static_cast<size_t>(positions.numel())});
-  operands.q =
-      operands.q * tensor_of(factors, {1, 1, positions.numel(), 1}).to(operands.q.options());
+  const at::Tensor by = tensor_of(factors, {1, 1, positions.numel(), 1}, operands.q);
+  operands.q = operands.q * by.to(operands.q.options());
 }
 
 }  // namespace sextant

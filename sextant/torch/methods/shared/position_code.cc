@@ -33,7 +33,7 @@ at::Tensor PositionCode::embed(const at::Tensor& x, const Layout& layout,
   const at::Tensor positions = query_positions(layout);
   const std::span<const int64_t> all(positions.data_ptr<int64_t>(),
                                      static_cast<size_t>(positions.numel()));
-  const at::Tensor code = tensor_of(rows_(all), {positions.numel(), columns_}).to(x.options());
+  const at::Tensor code = tensor_of(rows_(all), {positions.numel(), columns_}, x).to(x.options());
   if (projected_) return x + code.matmul(parameters[0]);
   return x + at::constant_pad_nd(code, {0, width_ - columns_});
 }

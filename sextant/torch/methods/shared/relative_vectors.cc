@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 
@@ -34,7 +35,7 @@ at::Tensor SinusoidTable::rows(const ClippedDistances& distances, int64_t sign,
   Kept& kept = kept_[sign > 0 ? 0 : 1];
   if (kept.rows.defined() && kept.farthest == distances.farthest &&
       kept.rows.size(0) == distances.count && kept.rows.scalar_type() == like.scalar_type())
-    return kept.rows;
+    return table_on_device_of(like, kept.rows);
   // The table outlives this call, so it must be a plain tensor even if inference mode is on, or a
   // Python mode that counts or fakes operators.
   const c10::InferenceMode inference(false);
@@ -44,7 +45,7 @@ at::Tensor SinusoidTable::rows(const ClippedDistances& distances, int64_t sign,
   sinusoid_.write_rows(sign * distances.farthest, distances.count, -sign,
                        {rows.data_ptr<double>(), static_cast<size_t>(rows.numel())});
   kept = {.farthest = distances.farthest, .rows = rows.to(like.scalar_type())};
-  return kept.rows;
+  return table_on_device_of(like, kept.rows);
 }
 
 void place_with_biases(TensorOperands& operands, const TableOperand& table, const at::Tensor& u,

@@ -36,7 +36,7 @@ class SinusoidTable {
   explicit SinusoidTable(const SinusoidOptions& options) : sinusoid_(options) {}
 
   // The sinusoid at sign * distance, sign 1 or -1, for each distance: [distances, width], of the
-  // type of `like`.
+  // type and on the device of `like`.
   at::Tensor rows(const ClippedDistances& distances, int64_t sign, const at::Tensor& like) const;
 
  private:

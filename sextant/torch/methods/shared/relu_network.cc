@@ -1,7 +1,10 @@
 #include "sextant/torch/methods/shared/relu_network.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/tensor.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -226,9 +229,18 @@ class Evaluate : public torch::autograd::Function<Evaluate> {
   }
 };
 
+// The network unit by unit, for devices: it needs memory for the hidden units of each element.
+at::Tensor evaluate_units(const ReluNetwork& network, const at::Tensor& x) {
+  const auto like_x = [&](const at::Tensor& weight) { return weight.to(x.scalar_type()); };
+  const at::Tensor hidden = at::relu(x.reshape({-1, 1}) * like_x(network.in_weight).view({1, -1}) +
+                                     like_x(network.in_bias).view({1, -1}));
+  return at::linear(hidden, like_x(network.out_weight), like_x(network.out_bias)).transpose(0, 1);
+}
+
 }  // namespace
 
 at::Tensor evaluate(const ReluNetwork& network, const at::Tensor& x) {
+  if (!x.is_cpu()) return evaluate_units(network, x);
   return Evaluate::apply(x, network.in_weight, network.in_bias, network.out_weight,
                          network.out_bias);
 }

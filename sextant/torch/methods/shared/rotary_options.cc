@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sextant/position/axes.h"
+#include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
@@ -71,14 +72,14 @@ std::string rotary_defaults(const std::string& pairing) {
 
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                    const Spectrum& spectrum) {
-  const at::Tensor first = indices(spectrum, &Spectrum::Pair::first);
-  const at::Tensor second = indices(spectrum, &Spectrum::Pair::second);
+  const at::Tensor first = on_device_of(x, indices(spectrum, &Spectrum::Pair::first));
+  const at::Tensor second = on_device_of(x, indices(spectrum, &Spectrum::Pair::second));
   const at::Tensor a = x.index_select(3, first), b = x.index_select(3, second);
   return x.index_copy(3, first, a * cos - b * sin).index_copy(3, second, a * sin + b * cos);
 }
 
 at::Tensor positions_of_pairs(const at::Tensor& rotary_positions, const Spectrum& spectrum) {
-  const at::Tensor axes = indices(spectrum, &Spectrum::Pair::axis);
+  const at::Tensor axes = on_device_of(rotary_positions, indices(spectrum, &Spectrum::Pair::axis));
   return rotary_positions.index_select(1, axes).transpose(1, 2).unsqueeze(1).to(at::kDouble);
 }
 

@@ -195,7 +195,8 @@ void RotaryPlan::scale(TensorOperands& operands, const Layout& layout,
   const at::Tensor positions = query_positions(layout);
   const std::vector<double> factors = query_factors(
       query_scale_, {positions.data_ptr<int64_t>(), static_cast<size_t>(positions.numel())});
-  at::Tensor by = tensor_of(factors, {1, 1, positions.numel(), 1}).to(operands.q.options());
+  at::Tensor by =
+      tensor_of(factors, {1, 1, positions.numel(), 1}, operands.q).to(operands.q.options());
   if (ssmax_) by = by * parameters[0].view({1, heads_, 1, 1});
   operands.q = operands.q * by;
 }
