@@ -92,7 +92,7 @@ find_nvcc() {
 }
 kernels() {
   local architectures=${SEXTANT_CUDA_ARCHITECTURES:-}
-  local newest nvcc targets=() objects=() name source split
+  local newest nvcc targets=() more=() objects=() name source
   newest=$(newest_of sextant/attention/cuda/{kernels,arguments.h,driver.h})
   nvcc=$(find_nvcc)
   [[ $nvcc ]] || fail "there is no nvcc in PATH or /usr/local/cuda/bin"
@@ -101,7 +101,7 @@ kernels() {
   [[ $architectures ]] || fail "SEXTANT_CUDA_ARCHITECTURES: expected such as 80, but got nothing"
   for name in $architectures; do targets+=(-gencode "arch=compute_$name,code=sm_$name"); done
   # Functions of one source are optimised in parallel where there are cores for it.
-  split=$((jobs / 4 > 1 ? jobs / 4 : 1))
+  ((jobs < 8)) || more=("--split-compile=$((jobs / 4))")
   [[ $architectures == "$(cat "$folder/architectures" 2>/dev/null)" ]] || rm -f "$folder"/kernel-*.o
   echo "$architectures" >"$folder/architectures"
   for name in bfloat16 float16 float32 rows driver; do
@@ -109,7 +109,7 @@ kernels() {
     source=sextant/attention/cuda/kernels/$name.cu
     object_of() { printf '%s/kernel-%s.o\n' "$folder" "$name"; }
     compile "$source" "$folder/$name.ptxas" "$nvcc" -std=c++20 -O3 "-I$root" "${targets[@]}" \
-      -Xcompiler -fPIC -Xptxas=-v --compress-mode=size "--split-compile=$split"
+      -Xcompiler -fPIC -Xptxas=-v --compress-mode=size "${more[@]}"
     objects+=("$folder/kernel-$name.o")
   done
   object_of() { printf '%s/%s.o\n' "$folder" "${1//\//_}"; }

@@ -7,9 +7,10 @@
 #                                     before; writes nothing
 #   scripts/check_cuda.sh --dry-run   the steps of a machine with a GPU, with fibers in its place
 #
-# Without a GPU: nvcc compiles all kernels for sm_80 and sm_90, none of which may spill registers;
-# the library is opened; the tests of the kernels on fibers run, with sanitizers too if build/asan
-# is there. This takes about ten minutes of two cores for the kernels. Without nvcc it is left out.
+# Without a GPU: nvcc compiles all kernels for sm_80 and sm_90 (or SEXTANT_CUDA_ARCHITECTURES), none
+# of which may spill registers; the library is opened; the tests of the kernels on fibers run, with
+# sanitizers too if build/asan is there. The kernels take about ten minutes of two cores. Without
+# nvcc all of it is left out.
 #
 # With a GPU: card_test on it (tests/attention/cuda/card_test.cc), its smallest cases under
 # compute-sanitizer, and the tests on fibers if this build folder has them. nvcc and g++ alone are
@@ -83,17 +84,18 @@ without_gpu() {
     say "left out cuda: no nvcc"
     exit
   fi
-  say "Compiling the kernels for sm_80 and sm_90, two sources at a time"
-  SEXTANT_CUDA_ARCHITECTURES="80 90" SEXTANT_JOBS=$((jobs_here < 2 ? jobs_here : 2)) \
+  local architectures=${SEXTANT_CUDA_ARCHITECTURES:-80 90}
+  say "Compiling the kernels for architectures $architectures, two sources at a time"
+  SEXTANT_CUDA_ARCHITECTURES=$architectures SEXTANT_JOBS=$((jobs_here < 2 ? jobs_here : 2)) \
     "$root/scripts/build_cuda.sh" "$folder" kernels >&2 || fail "nvcc could not build the kernels"
   local size architecture
   size=$(stat -c %s "$folder/libsextant_cuda.so")
-  say "libsextant_cuda.so for sm_80 and sm_90: $size bytes"
+  say "libsextant_cuda.so for $architectures: $size bytes"
   stage cuda-spills spills
   while read -r architecture; do
     rows+=("| ${architecture%%:*} | ${architecture#*: } |")
   done < <(grep '^sm_' "$builds/check-cuda-spills.log")
-  rows+=("| libsextant_cuda.so for both | $size bytes |")
+  rows+=("| libsextant_cuda.so for $architectures | $size bytes |")
   tried opens "the library is opened without a GPU" open_library
 
   [[ $on_fibers ]] || return 0
