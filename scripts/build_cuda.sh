@@ -96,9 +96,7 @@ kernels() {
   newest=$(newest_of sextant/attention/cuda/{kernels,arguments.h,driver.h})
   nvcc=$(find_nvcc)
   [[ $nvcc ]] || fail "there is no nvcc in PATH or /usr/local/cuda/bin"
-  [[ $architectures ]] ||
-    architectures=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | tr -d . | sort -u)
-  [[ $architectures ]] || fail "SEXTANT_CUDA_ARCHITECTURES: expected such as 80, but got nothing"
+  [[ $architectures ]] || targets=(-arch=native)
   for name in $architectures; do targets+=(-gencode "arch=compute_$name,code=sm_$name"); done
   # Functions of one source are optimised in parallel where there are cores for it.
   ((jobs < 8)) || more=("--split-compile=$((jobs / 4))")
