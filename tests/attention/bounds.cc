@@ -14,8 +14,6 @@ namespace {
 using Head = reference::Head<double>;
 
 constexpr double kUlp = 0x1p-24;
-// Smaller weights may be flushed to zero.
-constexpr double kSmallestWeight = 0x1p-126;
 
 // A query, a key that it sees, the attention weight p of the two, and dropout's factor m.
 struct Pair {
@@ -27,7 +25,8 @@ struct Pair {
 
 // Calls f for every pair of every head.
 template <class F>
-void each_pair(const Score<double>& score, const Result<double>& exact, F&& f) {
+void each_pair(const Score<double>& score, const Result<double>& exact, double least_weight,
+               F&& f) {
   const HostScore<double> host(score, score);
   for (int64_t b = 0; b < score.q.batch; ++b) {
     for (int64_t h = 0; h < score.q.heads; ++h) {
@@ -36,7 +35,7 @@ void each_pair(const Score<double>& score, const Result<double>& exact, F&& f) {
         head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
           const double s = head.score(head.product(n, i, j, diagonal), i, j, diagonal);
           const double p = std::exp(s - exact.lse(b, h, i, 0));
-          f(Pair{head, n, i, j, diagonal, std::max(p, kSmallestWeight), head.kept(i, j)});
+          f(Pair{head, n, i, j, diagonal, std::max(p, least_weight), head.kept(i, j)});
         });
       });
     }
@@ -132,9 +131,10 @@ Worst greater(Worst a, Worst b) { return a.ratio >= b.ratio ? std::move(a) : std
 
 }  // namespace
 
-Result<double> result_bounds(const Score<double>& score, const Result<double>& exact) {
+Result<double> result_bounds(const Score<double>& score, const Result<double>& exact,
+                             double least_weight) {
   Result<double> bounds(score);
-  each_pair(score, exact, [&](const Pair& at) {
+  each_pair(score, exact, least_weight, [&](const Pair& at) {
     for (int64_t c = 0; c < bounds.out.columns; ++c) {
       bounds.out(at.head.b, at.head.h, at.i, c) += at.p * value_magnitude(at, c);
     }
@@ -147,14 +147,14 @@ Result<double> result_bounds(const Score<double>& score, const Result<double>& e
 }
 
 Gradients<double> gradient_bounds(const Score<double>& score, const Result<double>& exact,
-                                  const AnyView<const double>& from_above) {
+                                  const AnyView<const double>& from_above, double least_weight) {
   const HostAnyView d_out(from_above);
   Tensor<double> mean(score.q.batch, score.q.heads, score.q.rows, 1);  // sum_l p_il |dO_i| . w_il
-  each_pair(score, exact, [&](const Pair& at) {
+  each_pair(score, exact, least_weight, [&](const Pair& at) {
     mean(at.head.b, at.head.h, at.i, 0) += at.p * value_product(at, d_out);
   });
   Gradients<double> g(score);
-  each_pair(score, exact, [&](const Pair& at) {
+  each_pair(score, exact, least_weight, [&](const Pair& at) {
     const int64_t b = at.head.b, h = at.head.h;
     for (int64_t c = 0; c < d_out.columns; ++c) {
       const double x = at.p * at.m * std::abs(d_out(b, h, at.i, c));
@@ -168,7 +168,7 @@ Gradients<double> gradient_bounds(const Score<double>& score, const Result<doubl
     const int64_t h = n / mean.rows % mean.heads;
     const double sink = score.sink[static_cast<size_t>(h)];
     const double p = std::exp(sink - exact.lse.data[static_cast<size_t>(n)]);
-    g.sink(0, 0, 0, h) += std::max(p, kSmallestWeight) * mean.data[static_cast<size_t>(n)];
+    g.sink(0, 0, 0, h) += std::max(p, least_weight) * mean.data[static_cast<size_t>(n)];
   }
   Gradients<double>::each([&](const char*, auto member) { multiply(g.*member, 128 * kUlp); });
   return g;

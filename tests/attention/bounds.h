@@ -27,10 +27,15 @@
 
 namespace sextant::oracle {
 
+// Weights below the least normal number may be flushed to zero, or have its absolute error.
+inline constexpr double kLeastWeight = 0x1p-126, kLeastFloat16Weight = 0x1p-14;
+
 // `exact`: the reference's result for `score`.
-Result<double> result_bounds(const Score<double>& score, const Result<double>& exact);
+Result<double> result_bounds(const Score<double>& score, const Result<double>& exact,
+                             double least_weight = kLeastWeight);
 Gradients<double> gradient_bounds(const Score<double>& score, const Result<double>& exact,
-                                  const AnyView<const double>& d_out);
+                                  const AnyView<const double>& d_out,
+                                  double least_weight = kLeastWeight);
 
 // The greatest |got - exact| / bound, and the element where it occurs; a ratio over 1 is a failure.
 // An element that is exact counts as 0; if only one of the two is NaN or infinite, the ratio is

@@ -65,6 +65,7 @@ class Expected {
   Expected(const RandomOptions& options, const Outcome& got);
 
   // Allows for the roundings of 16-bit products, which the cuda backends have: rounded_products.cc.
+  // For an `out` of float32.
   void allow_rounded_products(DType type);
 
   // The greatest difference of each tensor, in multiples of its bound.

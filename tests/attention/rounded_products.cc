@@ -11,7 +11,8 @@
 //   out         4 e + e^(2 d) - 1     weights, values, C and the sum of weights
 //   gradients   8 e + e^(2 d) - 1     these, d_out, gradients of scores and what they multiply
 //
-// and lse by e + d.
+// and lse by e + d. Weights and gradients of scores below the least normal number of float16 have
+// its absolute error: they count as weights of that size.
 #include <algorithm>
 #include <cmath>
 
@@ -49,6 +50,11 @@ double score_error(const Score<double>& s, double rounding) {
 
 void Expected::allow_rounded_products(DType type) {
   const double rounding = type == DType::kBfloat16 ? 0x1p-9 : 0x1p-12;
+  if (type == DType::kFloat16) {
+    result_bounds_ = oracle::result_bounds(same_.score, exact_, oracle::kLeastFloat16Weight);
+    gradient_bounds_ =
+        oracle::gradient_bounds(same_.score, exact_, same_.d_out, oracle::kLeastFloat16Weight);
+  }
   const double d = score_error(same_.score, rounding);
   const double of_weights = std::expm1(2 * d), u = 0x1p-24;
   const auto grow = [](oracle::Tensor<double>& x, double factor) {
