@@ -8,9 +8,8 @@ Function find_bfloat16(Kernel kernel, Instance instance) {
     return found;
   return find_backward<Bf16, Size<64, 32>, Size<128, 32>>(kernel, instance);
 #else
-  if (const Function found =
-          find_forward<Bf16, Size<64, 64>, Size<64, 32>, Size<128, 64>, Size<128, 32>,
-                       Size<256, 16>>(kernel, instance))
+  if (const Function found = find_forward<Bf16, Size<64, 64>, Size<64, 32>, Size<128, 64>,
+                                          Size<128, 32>, Size<256, 16>>(kernel, instance))
     return found;
   return find_backward<Bf16, Size<64, 32>, Size<128, 32>, Size<256, 16>>(kernel, instance);
 #endif

@@ -7,9 +7,8 @@ Function find_float16(Kernel kernel, Instance instance) {
   if (const Function found = find_forward<Fp16, Size<64, 32>>(kernel, instance)) return found;
   return find_backward<Fp16, Size<64, 32>>(kernel, instance);
 #else
-  if (const Function found =
-          find_forward<Fp16, Size<64, 64>, Size<64, 32>, Size<128, 64>, Size<128, 32>,
-                       Size<256, 16>>(kernel, instance))
+  if (const Function found = find_forward<Fp16, Size<64, 64>, Size<64, 32>, Size<128, 64>,
+                                          Size<128, 32>, Size<256, 16>>(kernel, instance))
     return found;
   return find_backward<Fp16, Size<64, 32>, Size<128, 32>, Size<256, 16>>(kernel, instance);
 #endif
