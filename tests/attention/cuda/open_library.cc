@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <initializer_list>
 
 #include "sextant/attention/cuda/driver.h"
 
