@@ -13,7 +13,7 @@
 
 #include "sextant/base/half.h"
 
-#define SEXTANT_KERNEL
+#define SEXTANT_KERNEL inline
 #define SEXTANT_DEVICE inline
 #define SEXTANT_UNROLL
 #define SEXTANT_ROLL

@@ -10,7 +10,7 @@ SEXTANT_DEVICE int64_t grid_thread() { return block().x * threads() + thread(); 
 SEXTANT_DEVICE int64_t grid_threads() { return blocks() * threads(); }
 
 // Sets each element of `to`, [batch, heads, rows, columns], to a value.
-SEXTANT_KERNEL inline void fill(const Arguments a) {
+SEXTANT_KERNEL void fill(const Arguments a) {
   const int64_t of_head = a.rows * a.to.columns;
   for (int64_t n = grid_thread(); n < of_head; n += grid_threads())
     set_element(
@@ -21,7 +21,7 @@ SEXTANT_KERNEL inline void fill(const Arguments a) {
 
 // cos and sin, times the gain, of the phase of each pair at each row. A phase is a fraction of a
 // turn with 64 bits, so it is exact at any position (position/turns.h).
-SEXTANT_KERNEL inline void angles(const Arguments a) {
+SEXTANT_KERNEL void angles(const Arguments a) {
   __extension__ using Wide = unsigned __int128;
   __extension__ using Signed = __int128;
   const int64_t all = a.rows * a.pair_count;
@@ -66,7 +66,7 @@ SEXTANT_DEVICE float element_in_pages(const Arguments& a, RowInPages at, int64_t
 
 // to = the rows of `from`, rotated by the angles if there are any, rotated back with `backward`.
 // With `accumulate` they are added. Columns beyond those of `from` become zeros.
-SEXTANT_KERNEL inline void rotate(const Arguments a) {
+SEXTANT_KERNEL void rotate(const Arguments a) {
   const int64_t all = a.rows * a.to.columns;
   const int32_t b = block().z, h = block().y;
   for (int64_t n = grid_thread(); n < all; n += grid_threads()) {

@@ -8,7 +8,7 @@ namespace sextant::cuda {
 
 // For each query, the largest key bias among the keys that it sees, or 0 if there is none or it is
 // not finite (key_bias.h). A thread for each query, head and entry.
-SEXTANT_KERNEL inline void origins(const Arguments a) {
+SEXTANT_KERNEL void origins(const Arguments a) {
   const int32_t b = block().z, h = block().y;
   for (int64_t i = grid_thread(); i < a.queries; i += grid_threads()) {
     double most = -INFINITY;
@@ -27,7 +27,7 @@ SEXTANT_KERNEL inline void origins(const Arguments a) {
 }
 
 // The sum over columns of d_out and out, for each query.
-SEXTANT_KERNEL inline void means(const Arguments a) {
+SEXTANT_KERNEL void means(const Arguments a) {
   const int32_t b = block().z, h = block().y;
   for (int64_t i = grid_thread(); i < a.queries; i += grid_threads()) {
     float sum = 0;
@@ -41,7 +41,7 @@ SEXTANT_KERNEL inline void means(const Arguments a) {
 
 // d_sink[h] = - sum over queries of e^(sink - lse) mean. A block for each head; threads sum their
 // queries in order, and the first thread sums the threads.
-SEXTANT_KERNEL inline void sink_gradient(const Arguments a) {
+SEXTANT_KERNEL void sink_gradient(const Arguments a) {
   const int32_t h = block().y;
   double sum = 0;
   for (int64_t n = thread(); n < static_cast<int64_t>(a.batch) * a.queries; n += threads()) {
@@ -63,7 +63,7 @@ SEXTANT_KERNEL inline void sink_gradient(const Arguments a) {
 
 // The gradient of each row of a table: the sum over the heads that share it, its diagonals in
 // order, and the two bands of each diagonal. a.to: [1, 1 or heads, rows, columns].
-SEXTANT_KERNEL inline void fold_table(const Arguments a) {
+SEXTANT_KERNEL void fold_table(const Arguments a) {
   const int tile = a.tile;
   const int64_t all = a.rows * a.to.columns;
   const int64_t columns16 = a.columns16;
