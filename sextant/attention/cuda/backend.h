@@ -13,12 +13,16 @@ namespace sextant::cuda {
 const Driver& library_driver();
 
 // machine(): the driver and the type of products. It may throw Error, if there is no device.
+// Products of 16 bits are not batch invariant beside tables C and B: tensor cores sum their rows in
+// groups, whose borders depend on the places of queries and keys in a tile.
 template <Machine (*machine)()>
-Backend backend_over(std::string_view name, std::string_view description, Device device) {
+Backend backend_over(std::string_view name, std::string_view description, Device device,
+                     bool batch_invariant = false) {
   return {
       .name = name,
       .description = description,
       .device = device,
+      .batch_invariant = batch_invariant,
       .make_plan = [](const Plan& plan, const PlanShape& shape, Passes passes,
                       const Context&) -> std::unique_ptr<BackendPlan> {
         check_sizes(plan, shape);

@@ -81,13 +81,13 @@ const Driver& fiber_driver() { return kDriver; }
 
 const Backend& fiber_backend() {
   static const Backend backend =
-      backend_over<machine>("cuda-fibers", "the kernels of cuda on the CPU", Device::kHost);
+      backend_over<machine>("cuda-fibers", "the kernels of cuda on the CPU", Device::kHost, false);
   return backend;
 }
 
 const Backend& fiber_float32_backend() {
   static const Backend backend = backend_over<float32_machine>(
-      "cuda-float32-fibers", "the kernels of cuda in float32 on the CPU", Device::kHost);
+      "cuda-float32-fibers", "the kernels of cuda in float32 on the CPU", Device::kHost, true);
   return backend;
 }
 

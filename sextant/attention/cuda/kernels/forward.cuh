@@ -78,7 +78,7 @@ SEXTANT_DEVICE void add_table_rows(const Arguments& a, const TableRows& table, c
   const bool found = sync_block_any(load_table<T, kWidth, kTile>(a, table, at, columns16));
   T* const skewed = shared_at<T>(a.shared.skewed);
   store_skewed<T, kTile>(s, skewed);
-  multiply<false, true>(
+  multiply<false, true, true>(
       out, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,
       shared_at<T>(a.shared.table) + (kTile - 16 - 16 * warp()) * kRowOf<T, kWidth> + first_column,
       kRowOf<T, kWidth>, Size::kWindow, (columns16 - first_column) / 8, found);

@@ -137,7 +137,7 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
           sync_block();
           const bool bad = sync_block_any(load_table<T, kWidth, kTile>(a, a.on_key, at, columns16));
           store_skewed_by_key<T, kTile>(ds, skewed);
-          multiply<false, true>(
+          multiply<false, true, true>(
               sums, skewed + 16 * warp() * Size::kSkewedRow, Size::kSkewedRow,
               shared_at<T>(a.shared.table) + 16 * warp() * kRowOf<T, kWidth> + column,
               kRowOf<T, kWidth>, Size::kWindow, (columns16 - column) / 8, bad);

@@ -109,12 +109,14 @@ SEXTANT_DEVICE bool load_rows(T* to, int row, int rows, int columns16, const Row
 // 8 `parts` rows, or, transposed, of `depth` rows. depth is a multiple of 16. `guarded`: an element
 // of a that is 0 adds nothing, whatever b holds.
 //
-// The sum over the tile has eight parts, in the order in which lanes sum the elements of a row
-// (take_weights), and is added to c as a whole. So errors stay small, and the weights of a query
-// sum to the total by which they are divided.
-template <bool kTransposedA, bool kTransposedB, int kFragments, class T>
+// The sum over the tile is added to c as a whole, so that errors stay small. It has eight parts, in
+// the order in which lanes sum the elements of a row (take_weights), so that the weights of a query
+// sum to the total by which they are divided. With kInOrder it has one part: rows by diagonal begin
+// at places that depend on the query, and zeros between their elements then change no bit.
+template <bool kTransposedA, bool kTransposedB, bool kInOrder, int kFragments, class T>
 SEXTANT_DEVICE void multiply_each(float (&c)[kFragments][4], const T* a, int a_row, const T* b,
                                   int b_row, int depth, int parts, bool guarded) {
+  constexpr int kEvery = kInOrder ? 1 : 8, kNext = kInOrder ? 1 : 2;
   const auto at = [](const T* x, int row, bool transposed, int m, int k) {
     return to_float(transposed ? x[k * row + m] : x[m * row + k]);
   };
@@ -123,11 +125,11 @@ SEXTANT_DEVICE void multiply_each(float (&c)[kFragments][4], const T* a, int a_r
     if (n >= parts) break;
     float all[4] = {}, half[4] = {};
     SEXTANT_ROLL
-    for (int m = 0; m < 8; m += 2) {
-      float sums[2][4] = {};  // of each eighth product
-      for (int k = m; k < depth; k += 8) {
+    for (int m = 0; m < kEvery; m += kNext) {
+      float sums[2][4] = {};  // of each eighth product, or of all
+      for (int k = m; k < depth; k += kEvery) {
         SEXTANT_UNROLL
-        for (int next = 0; next < 2; ++next) {
+        for (int next = 0; next < kNext; ++next) {
           const float low = at(a, a_row, kTransposedA, lane_row(0), k + next);
           const float high = at(a, a_row, kTransposedA, lane_row(2), k + next);
           const float first = at(b, b_row, kTransposedB, 8 * n + lane_column(0), k + next);
@@ -154,14 +156,16 @@ SEXTANT_DEVICE void multiply_each(float (&c)[kFragments][4], const T* a, int a_r
   }
 }
 
-template <bool kTransposedA, bool kTransposedB, int kFragments, class T>
+template <bool kTransposedA, bool kTransposedB, bool kInOrder = false, int kFragments, class T>
 SEXTANT_DEVICE void multiply(float (&c)[kFragments][4], const T* a, int a_row, const T* b,
                              int b_row, int depth, int parts, bool guarded = false) {
   if constexpr (std::is_same_v<T, float>) {
-    multiply_each<kTransposedA, kTransposedB>(c, a, a_row, b, b_row, depth, parts, guarded);
+    multiply_each<kTransposedA, kTransposedB, kInOrder>(c, a, a_row, b, b_row, depth, parts,
+                                                        guarded);
   } else {
     if (guarded) {
-      multiply_each<kTransposedA, kTransposedB>(c, a, a_row, b, b_row, depth, parts, true);
+      multiply_each<kTransposedA, kTransposedB, kInOrder>(c, a, a_row, b, b_row, depth, parts,
+                                                          true);
       return;
     }
     for (int k = 0; k < depth; k += 16) {
