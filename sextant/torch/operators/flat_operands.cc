@@ -55,16 +55,23 @@ struct Read {
   }
 };
 
+using Named = std::pair<const char*, const at::Tensor*>;
+
+// The tensors of rotations beside `pairs`.
+std::vector<Named> rotation_tensors(const FlatOperands& a) {
+  return {{"speeds", &a.speeds},
+          {"growth", &a.growth},
+          {"gains", &a.gains},
+          {"query_rotary_positions", &a.query_rotary_positions},
+          {"key_rotary_positions", &a.key_rotary_positions},
+          {"query_offsets", &a.query_offsets},
+          {"key_offsets", &a.key_offsets},
+          {"frame_speeds", &a.frame_speeds}};
+}
+
 void check_rotation(const FlatOperands& a, const Size& sweeps, const Size& batch) {
   if (!a.pairs.defined()) {
-    for (const auto& [name, x] : {std::pair{"speeds", &a.speeds},
-                                  {"growth", &a.growth},
-                                  {"gains", &a.gains},
-                                  {"query_rotary_positions", &a.query_rotary_positions},
-                                  {"key_rotary_positions", &a.key_rotary_positions},
-                                  {"query_offsets", &a.query_offsets},
-                                  {"key_offsets", &a.key_offsets},
-                                  {"frame_speeds", &a.frame_speeds}})
+    for (const auto& [name, x] : rotation_tensors(a))
       if (x->defined()) refuse(name, "none, as there are no pairs", "a tensor");
     return;
   }
@@ -189,20 +196,13 @@ void check_arguments(const FlatOperands& a) {
   check_tensor("key_ranges", a.key_ranges, at::kLong,
                {{}, one_or_batch, {Size::kExactly, a.q.sym_size(2)}, 2});
   check_rotation(a, {Size::kExactly, a.key_ranges.sym_size(0)}, one_or_batch);
-  for (const auto& [name, x] : {std::pair{"frames", &a.frames},
-                                {"key_ranges", &a.key_ranges},
-                                {"pairs", &a.pairs},
-                                {"speeds", &a.speeds},
-                                {"growth", &a.growth},
-                                {"gains", &a.gains},
-                                {"query_rotary_positions", &a.query_rotary_positions},
-                                {"key_rotary_positions", &a.key_rotary_positions},
-                                {"query_offsets", &a.query_offsets},
-                                {"key_offsets", &a.key_offsets},
-                                {"frame_speeds", &a.frame_speeds},
-                                {"frame_gains", &a.frame_gains},
-                                {"pages", &a.pages}})
-    check_on_cpu(name, *x, /*meta=*/true);
+  std::vector<Named> of_plan = rotation_tensors(a);
+  of_plan.insert(of_plan.end(), {{"frames", &a.frames},
+                                 {"key_ranges", &a.key_ranges},
+                                 {"pairs", &a.pairs},
+                                 {"frame_gains", &a.frame_gains},
+                                 {"pages", &a.pages}});
+  for (const auto& [name, x] : of_plan) check_on_cpu(name, *x, /*meta=*/true);
 }
 
 }  // namespace sextant
