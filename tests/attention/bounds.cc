@@ -131,6 +131,19 @@ Worst greater(Worst a, Worst b) { return a.ratio >= b.ratio ? std::move(a) : std
 
 }  // namespace
 
+double longest(const AnyView<const double>& rows) {
+  const HostAnyView x(rows);
+  double most = 0;
+  for (int64_t b = 0; b < x.batch; ++b)
+    for (int64_t h = 0; h < x.heads; ++h)
+      for (int64_t i = 0; i < x.rows; ++i) {
+        double sum = 0;
+        for (int64_t c = 0; c < x.columns; ++c) sum += x(b, h, i, c) * x(b, h, i, c);
+        most = std::max(most, std::sqrt(sum));
+      }
+  return most;
+}
+
 Result<double> result_bounds(const Score<double>& score, const Result<double>& exact,
                              double least_weight) {
   Result<double> bounds(score);

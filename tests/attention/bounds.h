@@ -37,6 +37,9 @@ Gradients<double> gradient_bounds(const Score<double>& score, const Result<doubl
                                   const AnyView<const double>& d_out,
                                   double least_weight = kLeastWeight);
 
+// The greatest Euclidean norm of a row; 0 without rows.
+double longest(const AnyView<const double>& rows);
+
 // The greatest |got - exact| / bound, and the element where it occurs; a ratio over 1 is a failure.
 // An element that is exact counts as 0; if only one of the two is NaN or infinite, the ratio is
 // infinite.

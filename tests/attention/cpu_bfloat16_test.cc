@@ -25,23 +25,9 @@ namespace {
 constexpr double kRounding = 0x1p-9;
 constexpr double kFloatRoundings = 64 * 0x1p-24;  // from bounds.h, of `out`: times sum p w
 
-// The greatest Euclidean norm of a row.
-double longest(const AnyView<const double>& rows) {
-  const HostAnyView x(rows);
-  double most = 0;
-  for (int64_t b = 0; b < x.batch; ++b)
-    for (int64_t h = 0; h < x.heads; ++h)
-      for (int64_t i = 0; i < x.rows; ++i) {
-        double sum = 0;
-        for (int64_t c = 0; c < x.columns; ++c) sum += x(b, h, i, c) * x(b, h, i, c);
-        most = std::max(most, std::sqrt(sum));
-      }
-  return most;
-}
-
 double score_error(const Score<double>& s) {
-  double most = std::abs(s.scale) * longest(s.q) * longest(s.k);
-  if (s.q_imag) most *= 1 + longest(s.q_imag) / longest(s.q);
+  double most = std::abs(s.scale) * oracle::longest(s.q) * oracle::longest(s.k);
+  if (s.q_imag) most *= 1 + oracle::longest(s.q_imag) / oracle::longest(s.q);
   for (const Sweep& sweep : s.sweeps)
     if (sweep.query.rotation) most *= std::pow(sweep.query.rotation->gain, 2);
   double weight = s.weight ? 0 : 1;

@@ -21,28 +21,14 @@
 namespace sextant {
 namespace {
 
-// The greatest Euclidean norm of a row; 0 without rows.
-double longest(const AnyView<const double>& rows) {
-  const HostAnyView x(rows);
-  double most = 0;
-  for (int64_t b = 0; b < x.batch; ++b)
-    for (int64_t h = 0; h < x.heads; ++h)
-      for (int64_t i = 0; i < x.rows; ++i) {
-        double sum = 0;
-        for (int64_t c = 0; c < x.columns; ++c) sum += x(b, h, i, c) * x(b, h, i, c);
-        most = std::max(most, std::sqrt(sum));
-      }
-  return most;
-}
-
 double score_error(const Score<double>& s, double rounding) {
-  double product = 2 * longest(s.q) * longest(s.k);
-  if (s.q_imag) product += 2 * longest(s.q_imag) * longest(s.k);
+  double product = 2 * oracle::longest(s.q) * oracle::longest(s.k);
+  if (s.q_imag) product += 2 * oracle::longest(s.q_imag) * oracle::longest(s.k);
   for (const Sweep& sweep : s.sweeps)
     if (sweep.query.rotation) product *= std::pow(sweep.query.rotation->gain, 2);
-  if (s.on_query) product += longest(s.q) * longest(s.on_query);
-  if (s.on_key) product += longest(s.k) * longest(s.on_key);
-  const double weight = s.weight ? longest(s.weight) : 1;
+  if (s.on_query) product += oracle::longest(s.q) * oracle::longest(s.on_query);
+  if (s.on_key) product += oracle::longest(s.k) * oracle::longest(s.on_key);
+  const double weight = s.weight ? oracle::longest(s.weight) : 1;
   return rounding * std::abs(s.scale) * product * weight;
 }
 
