@@ -231,20 +231,20 @@ std::shared_ptr<const PreparedPlan> TensorPlan::prepared(const Operands<T>& oper
                                                          const DeviceCall& call) const {
   const PlanShape shape = shape_of(operands, plan_);
   const std::lock_guard lock(mutex_);
-  for (const auto& [other, device, stream] : prepared_)
+  for (const auto& [other, device] : prepared_)
     if (&other->backend() == &backend && other->shape() == shape && other->passes() >= passes &&
-        device == call.device() && stream == call.stream()) {
+        device == call.device()) {
       if (call.is_captured()) keep_for_graphs(other);
       return other;
     }
   if (call.is_captured())
     fail(
-        "attend: expected a call with the same layout on this stream before the capture of a CUDA "
-        "graph, as its plan is copied to the device");
+        "attend: expected a call with the same layout before the capture of a CUDA graph, as its "
+        "plan is copied to the device");
   Context context(torch_executor());
   context.stream = call.stream();
   auto made = std::make_shared<const PreparedPlan>(plan_, shape, backend, context, passes);
-  prepared_.push_back({made, call.device(), call.stream()});
+  prepared_.push_back({made, call.device()});
   return made;
 }
 

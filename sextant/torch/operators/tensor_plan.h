@@ -33,9 +33,9 @@ class TensorPlan {
   bool serves(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
               const TensorData& data) const;
 
-  // The plan prepared for a backend, the shapes of `operands`, at least `passes`, and the device
-  // and stream of the call. The first such call prepares it; later calls get the same one. Throws
-  // Error if a CUDA graph is being captured and there is no such plan yet.
+  // The plan prepared for a backend, the shapes of `operands`, at least `passes`, and the device of
+  // the call, for calls on any of its streams. The first such call prepares it; later calls get the
+  // same one. Throws Error if a CUDA graph is being captured and there is no such plan yet.
   template <class T>
   std::shared_ptr<const PreparedPlan> prepared(const Operands<T>& operands, const Backend& backend,
                                                Passes passes, const DeviceCall& call) const;
@@ -52,7 +52,6 @@ class TensorPlan {
   struct PlanOnDevice {
     std::shared_ptr<const PreparedPlan> plan;
     c10::Device device;
-    void* stream;  // on which its memory is filled: other streams would have to wait for it
   };
 
   void add_sweep(const SweepOperand& given);
