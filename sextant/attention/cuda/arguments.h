@@ -116,12 +116,16 @@ struct PageTable {
 struct SharedTiles {
   int32_t q = -1, q_raw = -1, q_imag = -1, k = -1, k_raw = -1, v = -1, d_out = -1, table = -1;
   int32_t skew = -1, weights = -1, skewed = -1, by_diagonal = -1;
-  int32_t kept = -1;  // set if there are more terms than a scale and a bias by distance
+  int32_t saved = -1;  // set if there are more terms than a scale and a bias by distance
   int32_t bytes = 0;
 };
 
-// The parts of a gradient that a launch computes.
-enum Parts : int32_t { kProducts = 1, kImaginary = 2, kTable = 4, kBias = 8, kWeight = 16 };
+// The parts of the gradients of queries, or of keys, that a launch computes.
+enum Parts : int32_t { kProducts = 1, kImaginary = 2, kTable = 4, kBias = 8 };
+
+// The tables by distance, in the order of RowMaps.
+enum class TableOf : uint8_t { kWeight, kBias, kOnQuery, kOnKey, kOnValue };
+inline constexpr int32_t kTables = 5;
 
 struct Arguments {
   int32_t batch = 0, heads = 0, key_heads = 0, group = 1;
@@ -134,7 +138,7 @@ struct Arguments {
   TableRows weight, bias, on_query, on_key, on_value;
   Rows query_bias, key_bias, mask;
   const float* sink = nullptr;
-  const double* origins = nullptr;  // [batch, heads, queries]; null: all 0
+  double* origins = nullptr;  // [batch, heads, queries]; null: all 0
   DropoutWords dropout;
   SharedTiles shared;
 
@@ -147,17 +151,17 @@ struct Arguments {
   const KeyTilePart* parts = nullptr;
   int32_t bands = 0;  // of table_gradients.cuh
 
-  Rows out;              // results, of any type
-  float* lse = nullptr;  // [batch, heads, queries] by the strides of lse_rows
-  Rows lse_rows;
-  const float* means = nullptr;  // sum over columns of d_out and out, [batch, heads, queries]
+  Rows out;                // results, of any type
+  Rows lse;                // float32, [batch, heads, queries, 1]
+  float* means = nullptr;  // sum over columns of d_out and out, [batch, heads, queries]
 
-  // Gradients in float32, [batch, heads, rows, columns16], for each sweep; sums_of_sweep is 0 if
-  // all sweeps are added to one.
+  // Gradients in float32, to which kernels add: [batch, heads, rows, columns16] for each sweep, and
+  // sums_of_sweep is 0 if all sweeps are added to one; of a table, [heads, bands, 2 tile,
+  // columns16].
   float* sums = nullptr;
   int64_t sums_of_sweep = 0;
-  int32_t what = 0;        // Parts
-  int32_t accumulate = 0;  // whether sums are added to what is there
+  int32_t what = 0;                  // Parts
+  TableOf table = TableOf::kWeight;  // of table_gradients.cuh
   Rows d_query_bias, d_key_bias;
   float* d_sink = nullptr;
 
@@ -172,13 +176,13 @@ struct Arguments {
   float* angles = nullptr;  // [batch or 1][rows][pairs][cos, sin]
   int64_t angles_of_batch = 0;
   int64_t first_row = 0, rows = 0;
-  int32_t backward = 0;  // whether rows are rotated back
+  int32_t backward = 0;    // whether rows are rotated back
+  int32_t accumulate = 0;  // whether rows are added to those that are there
   float value = 0;
   int32_t tile = 0, columns16 = 0, shared_heads = 0;  // of fold_table
   // The diagonals of each row of a table, in order: diagonal_at[row_begin[r]] ...
   const int32_t* row_begin = nullptr;
   const int32_t* diagonal_at = nullptr;
-  const float* sums_of_diagonals = nullptr;
 };
 
 }  // namespace sextant::cuda

@@ -1,6 +1,5 @@
-#include <array>
-#include <optional>
-
+// The backward pass of a call: each kernel adds to sums in float32, which are rotated back and
+// rounded to the type of the gradient once.
 #include "sextant/attention/cuda/launcher.h"
 
 namespace sextant::cuda {
@@ -18,7 +17,7 @@ class Total {
       sums_ = to_;
       launcher.fill(to_, launcher.arguments().batch, heads, 0, rows, 0);
     } else {
-      sums_ = launcher.sums_of(heads, rows, to_.columns);
+      sums_ = launcher.zeros(launcher.arguments().batch, heads, rows, to_.columns);
     }
   }
   explicit operator bool() const { return static_cast<bool>(to_); }
@@ -37,8 +36,7 @@ class Total {
 struct TableSums {
   TableOf table;
   AnyView<float> to;
-  int32_t what, columns16;
-  float* sums = nullptr;
+  Rows sums;  // [1, heads, bands * 2 tile, columns16]
 };
 
 class BackwardCall {
@@ -56,29 +54,27 @@ class BackwardCall {
       a_.d_query_bias = rows_of(grad.query_bias);
       launcher.fill(a_.d_query_bias, a_.batch, a_.heads, 0, a_.queries, 0);
     }
-    if (grad.key_bias) a_.d_key_bias = launcher.sums_of(a_.heads, a_.keys, 1);
+    if (grad.key_bias) a_.d_key_bias = launcher.zeros(a_.batch, a_.heads, a_.keys, 1);
     a_.bands = static_cast<int32_t>((a_.diagonals + launcher.tile() - 2) / launcher.tile()) + 1;
-    add_table(TableOf::kOnQuery, grad.on_query, kTable);
-    add_table(TableOf::kOnKey, grad.on_key, kProducts);
-    add_table(TableOf::kOnValue, grad.on_value, kBias);
-    add_table(TableOf::kBias, grad.bias, kBias);
-    add_table(TableOf::kWeight, grad.weight, kWeight);
+    add_table(TableOf::kOnQuery, grad.on_query);
+    add_table(TableOf::kOnKey, grad.on_key);
+    add_table(TableOf::kOnValue, grad.on_value);
+    add_table(TableOf::kBias, grad.bias);
+    add_table(TableOf::kWeight, grad.weight);
   }
 
-  void run(const DevicePass& pass, bool first) {
+  void run(const DevicePass& pass) {
     launcher_.enter(pass);
     if (q_ || grad_.query_bias) query_gradients(pass);
     if (q_imag_) gradients_of_q_imag(pass);
     if (k_ || grad_.key_bias) key_gradients(pass);
     if (v_) value_gradients(pass);
-    for (const TableSums& table : tables_) table_gradients(table, first);
+    for (const TableSums& table : tables_) table_gradients(table);
   }
 
-  // any: whether there was a pass.
-  void finish(bool any) {
+  void finish() {
     for (Total* total : {&q_, &q_imag_, &k_, &v_}) total->finish();
     if (grad_.key_bias) launcher_.copy(a_.d_key_bias, rows_of(grad_.key_bias), a_.heads, a_.keys);
-    if (!any) return;
     for (const TableSums& table : tables_) fold(table);
   }
 
@@ -87,12 +83,12 @@ class BackwardCall {
     return table == TableOf::kBias || table == TableOf::kWeight;
   }
 
-  void add_table(TableOf table, const AnyView<float>& to, int32_t what) {
-    if (!to || a_.diagonals == 0) return;
+  void add_table(TableOf table, const AnyView<float>& to) {
+    if (!to) return;
     const int32_t columns16 = is_scalar(table) ? 1 : round_up(to.columns, 16);
     tables_.push_back(
-        {table, to, what, columns16,
-         launcher_.memory<float>(int64_t{a_.heads} * a_.bands * 2 * launcher_.tile() * columns16)});
+        {table, to,
+         launcher_.zeros(1, a_.heads, int64_t{a_.bands} * 2 * launcher_.tile(), columns16)});
   }
 
   // Launches a kernel whose sums are one for each sweep, or one for all, and adds them to `total`,
@@ -111,7 +107,7 @@ class BackwardCall {
     Rows sums;
     if (total) {
       // Entries of the sums: those of a sweep behind those of the one before.
-      sums = launcher_.sums_of(heads, rows * copies, columns16);
+      sums = launcher_.zeros(a_.batch, heads, rows * copies, columns16);
       a.sums = static_cast<float*>(sums.data);
       a.sums_of_sweep = of_sweeps ? of_sweep : 0;
       sums.head_stride = rows * columns16;
@@ -156,16 +152,15 @@ class BackwardCall {
     launch_sums(Kernel::kValueGradients, pass, 0, false, v_);
   }
 
-  void table_gradients(const TableSums& table, bool first) {
+  void table_gradients(const TableSums& table) {
     Arguments a = a_;
-    a.what = table.what;
-    a.sums = table.sums;
-    a.accumulate = first ? 0 : 1;
+    a.table = table.table;
+    a.sums = static_cast<float*>(table.sums.data);
     if (is_scalar(table.table))
       launcher_.launch_tiles(Kernel::kScalarGradients, a, a_.bands, a_.heads);
     else
       launcher_.launch_tiles(Kernel::kTableGradients, a, a_.bands, a_.heads,
-                             (table.columns16 + 63) / 64);
+                             (table.sums.columns + 63) / 64);
   }
 
   void fold(const TableSums& table) {
@@ -176,9 +171,9 @@ class BackwardCall {
     a.rows = table.to.rows;
     a.row_begin = lists.row_begin.as<const int32_t>();
     a.diagonal_at = lists.diagonal_at.as<const int32_t>();
-    a.sums_of_diagonals = table.sums;
+    a.sums = static_cast<float*>(table.sums.data);
     a.tile = launcher_.tile();
-    a.columns16 = table.columns16;
+    a.columns16 = table.sums.columns;
     a.shared_heads = table.to.heads == 1 ? 1 : 0;
     launcher_.launch_rows(Kernel::kFoldTable, a, a.rows * a.to.columns, table.to.heads, 1);
   }
@@ -191,25 +186,15 @@ class BackwardCall {
   std::vector<TableSums> tables_;
 };
 
-// Sets the gradients of tables to 0, which is what they are if no pass adds to them.
-void clear(Launcher& launcher, const ScoreGrad<float>& grad) {
-  for (const AnyView<float>* to :
-       {&grad.weight, &grad.bias, &grad.on_query, &grad.on_key, &grad.on_value})
-    if (*to) launcher.fill(rows_of(*to), 1, to->heads, 0, to->rows, 0);
-}
-
 }  // namespace
 
 void attend_backward(const Machine& machine, const Operands<float>& operands,
                      const PreparedPlan& plan, const Attended<const float>& result,
                      AnyView<const float> d_out, const ScoreGrad<float>& grad, void* stream) {
-  auto& own = *const_cast<DevicePlan*>(static_cast<const DevicePlan*>(plan.of_backend()));
-  const std::lock_guard guard(own.lock());
   Launcher launcher(machine, operands, plan, PassOf::kBackward, stream);
   Arguments& a = launcher.arguments();
   a.out = rows_of(result.out);
-  a.lse_rows = rows_of(result.lse);
-  a.lse = const_cast<float*>(result.lse.data);
+  a.lse = rows_of(result.lse);
   a.d_out = rows_of(d_out);
   a.means = launcher.memory<float>(int64_t{a.batch} * a.heads * a.queries);
   launcher.launch_rows(Kernel::kMeans, a, a.queries, a.heads, a.batch);
@@ -217,14 +202,9 @@ void attend_backward(const Machine& machine, const Operands<float>& operands,
     a.d_sink = grad.sink.data();
     launcher.launch_rows(Kernel::kSinkGradient, a, 1, a.heads, 1);
   }
-  clear(launcher, grad);
   BackwardCall call(launcher, operands, grad);
-  bool first = true;
-  for (const DevicePass& pass : launcher.passes()) {
-    call.run(pass, first);
-    first = false;
-  }
-  call.finish(!first);
+  for (const DevicePass& pass : launcher.passes()) call.run(pass);
+  call.finish();
 }
 
 }  // namespace sextant::cuda

@@ -33,10 +33,6 @@ struct DevicePass {
   std::vector<std::shared_ptr<DeviceSide>> queries, keys;
 };
 
-// The tables whose gradients are sums over diagonals, in the order of RowMaps.
-enum class TableOf : uint8_t { kWeight, kBias, kOnQuery, kOnKey, kOnValue };
-inline constexpr size_t kTables = 5;
-
 // One device's memory of a plan, for any instance. It is filled when a call first needs a part, so
 // one thread at a time may use it.
 class DevicePlan final : public BackendPlan {
@@ -72,5 +68,10 @@ class DevicePlan final : public BackendPlan {
   std::array<DeviceMemory, kTables> maps_;
   std::array<DiagonalLists, kTables> diagonals_;
 };
+
+// The device's part of a prepared plan. Calls fill it; the plan itself does not change.
+inline DevicePlan& device_plan(const PreparedPlan& plan) {
+  return *const_cast<DevicePlan*>(static_cast<const DevicePlan*>(plan.of_backend()));
+}
 
 }  // namespace sextant::cuda

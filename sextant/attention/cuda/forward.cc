@@ -1,3 +1,4 @@
+// The forward pass of a call.
 #include <limits>
 
 #include "sextant/attention/cuda/launcher.h"
@@ -8,16 +9,13 @@ void attend(const Machine& machine, const Operands<float>& operands, const Prepa
             const Attended<float>& result, void* stream) {
   const PlanShape& shape = plan.shape();
   if (shape.batch == 0 || shape.heads == 0 || shape.queries == 0) return;
-  auto& own = *const_cast<DevicePlan*>(static_cast<const DevicePlan*>(plan.of_backend()));
-  const std::lock_guard guard(own.lock());
   Launcher launcher(machine, operands, plan, PassOf::kForward, stream);
   Arguments& a = launcher.arguments();
   a.out = rows_of(result.out);
-  a.lse_rows = rows_of(result.lse);
-  a.lse = result.lse.data;
+  a.lse = rows_of(result.lse);
   if (!covers_queries(plan.plan(), shape)) {
     launcher.fill(a.out, shape.batch, shape.heads, 0, shape.queries, 0);
-    launcher.fill(a.lse_rows, shape.batch, shape.heads, 0, shape.queries,
+    launcher.fill(a.lse, shape.batch, shape.heads, 0, shape.queries,
                   -std::numeric_limits<float>::infinity());
   }
   for (const DevicePass& pass : launcher.passes()) {

@@ -98,7 +98,8 @@ Launcher::Launcher(const Machine& machine, const Operands<float>& operands,
     : driver_(*machine.driver),
       operands_(operands),
       shape_(plan.shape()),
-      own_(*const_cast<DevicePlan*>(static_cast<const DevicePlan*>(plan.of_backend()))),
+      own_(device_plan(plan)),
+      guard_(own_.lock()),
       stream_(stream) {
   const Plan& host = plan.plan();
   a_.batch = static_cast<int32_t>(shape_.batch);
@@ -224,7 +225,7 @@ Holds Launcher::holds(Kernel kernel, int32_t what) const {
                .by_diagonal = static_cast<bool>(a_.weight.rows) || static_cast<bool>(a_.bias.rows),
                .skew = on_query || on_key || (on_value && !forward)};
   own.skew = own.skew || (of_keys && (what & kBias) != 0);
-  own.kept = a_.weight.rows || a_.softcap > 0 || operands_.q_imag || a_.query_bias || a_.key_bias;
+  own.saved = a_.weight.rows || a_.softcap > 0 || operands_.q_imag || a_.query_bias || a_.key_bias;
   own.weights =
       forward || of_keys || kernel == Kernel::kValueGradients || kernel == Kernel::kQueryGradients;
   own.skewed = forward ? on_value : (what & kTable) != 0 && (of_keys ? on_key : on_query);
@@ -266,10 +267,10 @@ void Launcher::fill(const Rows& to, int64_t batch, int64_t heads, int64_t first,
   launch_rows(Kernel::kFill, a, rows * to.columns, heads, batch);
 }
 
-Rows Launcher::sums_of(int64_t heads, int64_t rows, int32_t columns) {
-  float* const data = memory<float>(a_.batch * heads * rows * columns);
+Rows Launcher::zeros(int64_t batch, int64_t heads, int64_t rows, int32_t columns) {
+  float* const data = memory<float>(batch * heads * rows * columns);
   const Rows sums = packed_rows(data, Stored::kFloat32, heads, rows, columns, columns);
-  fill(sums, a_.batch, heads, 0, rows, 0);
+  fill(sums, batch, heads, 0, rows, 0);
   return sums;
 }
 

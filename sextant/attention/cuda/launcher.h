@@ -14,7 +14,7 @@ enum class PassOf { kForward, kBackward };
 
 class Launcher {
  public:
-  // The caller holds the lock of the plan's DevicePlan.
+  // Has the lock of the plan's DevicePlan until it ends.
   Launcher(const Machine& machine, const Operands<float>& operands, const PreparedPlan& plan,
            PassOf pass, void* stream);
 
@@ -24,8 +24,8 @@ class Launcher {
     return memory_.emplace_back(driver_, stream_, count * static_cast<int64_t>(sizeof(T)))
         .template as<T>();
   }
-  // Zeros, [batch, heads, rows, columns].
-  Rows sums_of(int64_t heads, int64_t rows, int32_t columns);
+  // Such memory with zeros, [batch, heads, rows, columns] in float32.
+  Rows zeros(int64_t batch, int64_t heads, int64_t rows, int32_t columns);
 
   // Launches a kernel over rows: `elements` for each head and batch entry.
   void launch_rows(Kernel kernel, const Arguments& arguments, int64_t elements, int64_t heads,
@@ -68,6 +68,7 @@ class Launcher {
   const Operands<float>& operands_;
   const PlanShape& shape_;
   DevicePlan& own_;
+  const std::lock_guard<std::mutex> guard_;
   void* stream_;
   Arguments a_;
   Instance instance_;

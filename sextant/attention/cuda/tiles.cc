@@ -35,7 +35,7 @@ SharedTiles shared_tiles(Kernel kernel, Instance instance, const Holds& holds) {
   if (holds.by_diagonal) to.by_diagonal = layout.take(4 * tile, sizeof(float));
   // The rows are those of Sizes (scores.cuh) and of table_gradients.cuh.
   if (holds.skew) to.skew = layout.take(tile * (tile + 20), sizeof(float));
-  if (holds.kept) to.kept = layout.take(3 * tile * tile, sizeof(float));
+  if (holds.saved) to.saved = layout.take(3 * tile * tile, sizeof(float));
   if (holds.weights) to.weights = layout.take(tile * (tile + 8), size);
   if (kernel == Kernel::kTableGradients)
     to.skewed = layout.take(tile * (2 * tile + 8), size);

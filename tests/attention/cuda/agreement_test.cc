@@ -52,7 +52,7 @@ TEST(CudaAgreement, HasTheSameBitsInBothOrdersOfWarps) {
   }
 }
 
-// All passes give back the memory that they took, those of frames with rotations of their own too.
+// Both passes give back the memory that they took.
 TEST(CudaAgreement, GivesItsMemoryBack) {
   const int64_t before = cuda::blocks_in_use();
   const CpuOutcome outcome(draw_options(1, 40), serial_executor(), float32());

@@ -1,3 +1,4 @@
+// The kernels over tiles in float32.
 #include "sextant/attention/cuda/kernels/instances.cuh"
 
 namespace sextant::cuda {

@@ -102,6 +102,42 @@ SEXTANT_DEVICE ScoreTile tile_of_queries(const Arguments& a, int64_t item, int32
   return at;
 }
 
+// Calls f(found, lane's rows) for each tile of keys that the queries see, sweep after sweep, with
+// tiles loaded; `found`: whether keys, or values, have an infinity or NaN. done(origin of growth)
+// is called behind each sweep.
+template <class T, int kWidth, int kTile, class F, class Done>
+SEXTANT_DEVICE void each_key_tile(const Arguments& a, int32_t item, ScoreTile& at,
+                                  bool FoundInKeys::*found, F&& f, Done&& done) {
+  const GrowthOrigin origin = middle_of_queries(at, kTile);
+  for (at.sweep = 0; at.sweep < a.sweeps; ++at.sweep) {
+    const KeySpan span = a.spans[item * a.sweeps + at.sweep];
+    if (span.first < span.last) {
+      sync_block();
+      load_queries<T, kWidth, kTile>(a, at, origin);
+      const LaneRows rows = lane_rows(a, at);
+      for (at.first_key = span.first; at.first_key < span.last; at.first_key += kTile) {
+        sync_block();
+        load_by_diagonal<kTile>(a, at);
+        f(sync_block_any(load_keys<T, kWidth, kTile>(a, at, origin).*found), rows);
+      }
+    }
+    done(origin);
+  }
+}
+
+// Adds a tile of weights, times a tile of rows of keys.
+template <class T, int kTile, int kFragments, int kOutFragments>
+SEXTANT_DEVICE void add_keys(const Arguments& a, const float (&s)[kFragments][4], const T* rows,
+                             int row, int columns16, bool found, float (&out)[kOutFragments][4]) {
+  constexpr int kRow = Sizes<kTile>::kWeightsRow;
+  T* const weights = shared_at<T>(a.shared.weights);
+  sync_warp();
+  store_weights<T, kTile>(s, weights);
+  sync_warp();
+  multiply<false, true>(out, weights + 16 * warp() * kRow, kRow, rows, row, kTile, columns16 / 8,
+                        found);
+}
+
 // Writes a lane's elements of one row, times a factor.
 template <class Element, int kOutFragments>
 SEXTANT_DEVICE void write_row(const Arguments& a, int64_t row, int half, float factor,
@@ -133,31 +169,19 @@ SEXTANT_KERNEL void forward(const Arguments a) {
     softmax.most[half] = sink ? static_cast<float>(a.sink[at.h] - origin) : -INFINITY;
     softmax.total[half] = softmax.most[half] == -INFINITY ? 0.0F : 1.0F;
   }
-  for (at.sweep = 0; at.sweep < a.sweeps; ++at.sweep) {
-    const KeySpan span = a.spans[item * a.sweeps + at.sweep];
-    if (span.first >= span.last) continue;
-    const GrowthOrigin origin = middle_of_queries(at, kTile);
-    sync_block();
-    load_queries<T, kWidth, kTile>(a, at, origin);
-    const LaneRows rows = lane_rows(a, at);
-    for (at.first_key = span.first; at.first_key < span.last; at.first_key += kTile) {
-      sync_block();
-      load_by_diagonal<kTile>(a, at);
-      const bool found = sync_block_any(load_keys<T, kWidth, kTile>(a, at, origin).values);
-      float s[kFragments][4];
-      score_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, s);
-      take_weights(s, softmax, out);
-      drop(a, at, s);
-      T* const weights = shared_at<T>(a.shared.weights);
-      store_weights<T, kTile>(s, weights);
-      sync_warp();
-      multiply<false, true>(out, weights + 16 * warp() * Sizes<kTile>::kWeightsRow,
-                            Sizes<kTile>::kWeightsRow, shared_at<T>(a.shared.v), kRowOf<T, kWidth>,
-                            kTile, a.width16 / 8, found);
-      if (a.on_value.rows)
-        add_table_rows<T, kWidth, kTile>(a, a.on_value, at, a.width16, 0, s, out);
-    }
-  }
+  each_key_tile<T, kWidth, kTile>(
+      a, item, at, &FoundInKeys::values,
+      [&](bool found, const LaneRows& rows) {
+        float s[kFragments][4];
+        score_tile<T, kWidth, kTile, Slope::kNone>(a, at, rows, s);
+        take_weights(s, softmax, out);
+        drop(a, at, s);
+        add_keys<T, kTile>(a, s, shared_at<T>(a.shared.v), kRowOf<T, kWidth>, a.width16, found,
+                           out);
+        if (a.on_value.rows)
+          add_table_rows<T, kWidth, kTile>(a, a.on_value, at, a.width16, 0, s, out);
+      },
+      [](GrowthOrigin) {});
   SEXTANT_UNROLL
   for (int half = 0; half < 2; ++half) {
     const int32_t i = at.first_query + tile_row(2 * half);
@@ -165,8 +189,7 @@ SEXTANT_KERNEL void forward(const Arguments a) {
     const float total = softmax.total[half];
     const float factor = total == 0 ? 0.0F : 1 / total;
     if (thread() % 4 == 0)
-      a.lse[place_of(a.lse_rows, at.b, at.h, i, 0)] =
-          total == 0 ? -INFINITY : softmax.most[half] + logf(total);
+      lse_at(a, at.b, at.h, i) = total == 0 ? -INFINITY : softmax.most[half] + logf(total);
     const int64_t row = place_of(a.out, at.b, at.h, i, 0);
     if (a.out.type == Stored::kBfloat16)
       write_row<Bf16>(a, row, half, factor, out);

@@ -50,9 +50,9 @@ SEXTANT_DEVICE void sum_columns(const float (&ds)[kFragments][4], float (&sums)[
 
 // Turns gradients of scores into those of a part of p, or of w.
 template <int kTile, int kFragments>
-SEXTANT_DEVICE void scale_by_slope(const Arguments& a, Kept kept, float (&ds)[kFragments][4]) {
+SEXTANT_DEVICE void scale_by_slope(const Arguments& a, Saved saved, float (&ds)[kFragments][4]) {
   each_element<kFragments>([&](int n, int e) {
-    if (ds[n][e] != 0) ds[n][e] *= slope_at<kTile>(a, kept, n, e);
+    if (ds[n][e] != 0) ds[n][e] *= slope_at<kTile>(a, saved, n, e);
   });
 }
 
@@ -65,18 +65,16 @@ SEXTANT_DEVICE int first_sum_column() {
   return block().z * kSumColumns<kWidth>;
 }
 
-// Writes, or adds, a warp's 16 rows of sums to [batch, heads, rows, columns16] of floats, from a
+// Adds a warp's 16 rows of sums to [batch, heads, rows, columns16] of floats, from a
 // column on. row_of(r): the row, below 0 if there is none; r counts from the tile's first.
 template <int kFragments, class RowOf>
-SEXTANT_DEVICE void write_sums(const float (&sums)[kFragments][4], float* to, int64_t first_of_head,
-                               int columns16, int first_column, int32_t accumulate,
-                               const RowOf& row_of) {
+SEXTANT_DEVICE void add_sums(const float (&sums)[kFragments][4], float* to, int64_t first_of_head,
+                             int columns16, int first_column, const RowOf& row_of) {
   each_element<kFragments>([&](int n, int e) {
     const int c = first_column + 8 * n + lane_column(e);
     const int32_t row = row_of(tile_row(e));
     if (row < 0 || c >= columns16) return;
-    float& sum = to[(first_of_head + row) * columns16 + c];
-    sum = accumulate != 0 ? sum + sums[n][e] : sums[n][e];
+    to[(first_of_head + row) * columns16 + c] += sums[n][e];
   });
 }
 

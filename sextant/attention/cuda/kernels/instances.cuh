@@ -52,4 +52,20 @@ Function find_backward(Kernel kernel, Instance instance) {
   return found;
 }
 
+// The instances of a 16-bit type.
+template <class T>
+Function find_narrow(Kernel kernel, Instance instance) {
+#ifdef SEXTANT_CUDA_FEW_INSTANCES
+  if (const Function found = find_forward<T, Size<64, 64>, Size<128, 32>>(kernel, instance))
+    return found;
+  return find_backward<T, Size<64, 32>, Size<128, 32>>(kernel, instance);
+#else
+  if (const Function found =
+          find_forward<T, Size<64, 64>, Size<64, 32>, Size<128, 64>, Size<128, 32>, Size<256, 16>>(
+              kernel, instance))
+    return found;
+  return find_backward<T, Size<64, 32>, Size<128, 32>, Size<256, 16>>(kernel, instance);
+#endif
+}
+
 }  // namespace sextant::cuda

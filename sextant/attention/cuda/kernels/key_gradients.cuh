@@ -126,7 +126,7 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
         gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds);
         if ((a.what & kBias) != 0 && column == 0) add_key_bias<kTile>(a, at, ds);
         const bool imaginary = (a.what & kImaginary) != 0;
-        scale_by_slope<kTile>(a, imaginary ? Kept::kImaginary : Kept::kReal, ds);
+        scale_by_slope<kTile>(a, imaginary ? Saved::kImaginary : Saved::kReal, ds);
         if ((a.what & (kProducts | kImaginary)) != 0)
           add_queries<T, kTile>(a, ds,
                                 shared_at<T>(imaginary ? a.shared.q_imag : a.shared.q) + column,
@@ -146,10 +146,10 @@ SEXTANT_KERNEL void key_gradients(const Arguments a) {
       [&](GrowthOrigin origin) {
         if (a.sums_of_sweep == 0) return;
         grow_sums(sums, a, at, true, at.first_key, a.keys, column, origin);
-        write_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, column, 1, row_of);
+        add_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, column, row_of);
         clear(sums);
       });
-  if (a.sums_of_sweep == 0 && a.sums) write_sums(sums, a.sums, head, a.depth16, column, 1, row_of);
+  if (a.sums_of_sweep == 0 && a.sums) add_sums(sums, a.sums, head, a.depth16, column, row_of);
 }
 
 template <class T, int kWidth, int kTile>
@@ -170,7 +170,7 @@ SEXTANT_KERNEL void value_gradients(const Arguments a) {
       },
       [](GrowthOrigin) {});
   const int64_t head = (static_cast<int64_t>(at.b) * a.key_heads + at.key_head) * a.keys;
-  write_sums(sums, a.sums, head, a.width16, column, 1, [&](int r) {
+  add_sums(sums, a.sums, head, a.width16, column, [&](int r) {
     const int32_t j = at.first_key + r;
     return j < a.keys ? j : -1;
   });

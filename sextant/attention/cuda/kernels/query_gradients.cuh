@@ -28,29 +28,20 @@ SEXTANT_DEVICE void write_query_bias(const Arguments& a, const ScoreTile& at,
 template <class T, int kWidth, int kTile>
 SEXTANT_KERNEL void query_gradients(const Arguments a) {
   constexpr int kFragments = Sizes<kTile>::kFragments, kOutFragments = kSumColumns<kWidth> / 8;
-  constexpr int kWeightsRow = Sizes<kTile>::kWeightsRow;
   const int32_t item = block().x;
   const int column = first_sum_column<kWidth>();
   ScoreTile at = tile_of_queries(a, item, block().y);
   float sums[kOutFragments][4];
   clear(sums);
-  const GrowthOrigin origin = middle_of_queries(at, kTile);
   const int64_t head = (static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries;
   const auto row_of = [&](int r) {
     const int32_t i = at.first_query + r;
     return i < at.last_query() ? i : -1;
   };
   load_d_out<T, kWidth, kTile>(a, at);
-  for (at.sweep = 0; at.sweep < a.sweeps; ++at.sweep) {
-    const KeySpan span = a.spans[item * a.sweeps + at.sweep];
-    if (span.first < span.last) {
-      sync_block();
-      load_queries<T, kWidth, kTile>(a, at, origin);
-      const LaneRows rows = lane_rows(a, at);
-      for (at.first_key = span.first; at.first_key < span.last; at.first_key += kTile) {
-        sync_block();
-        load_by_diagonal<kTile>(a, at);
-        const bool found = sync_block_any(load_keys<T, kWidth, kTile>(a, at, origin).keys);
+  each_key_tile<T, kWidth, kTile>(
+      a, item, at, &FoundInKeys::keys,
+      [&](bool found, const LaneRows& rows) {
         float s[kFragments][4], ds[kFragments][4];
         gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, true, s, ds);
         if ((a.what & kBias) != 0 && column == 0) {
@@ -62,29 +53,21 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
             write_query_bias<float>(a, at, ds);
         }
         const bool imaginary = (a.what & kImaginary) != 0;
-        scale_by_slope<kTile>(a, imaginary ? Kept::kImaginary : Kept::kReal, ds);
-        if ((a.what & (kProducts | kImaginary)) != 0) {
-          T* const weights = shared_at<T>(a.shared.weights);
-          store_weights<T, kTile>(ds, weights);
-          sync_warp();
-          multiply<false, true>(sums, weights + 16 * warp() * kWeightsRow, kWeightsRow,
-                                shared_at<T>(a.shared.k) + column, kRowOf<T, kWidth>, kTile,
-                                (a.depth16 - column) / 8, found);
-          sync_warp();
-        }
+        scale_by_slope<kTile>(a, imaginary ? Saved::kImaginary : Saved::kReal, ds);
+        if ((a.what & (kProducts | kImaginary)) != 0)
+          add_keys<T, kTile>(a, ds, shared_at<T>(a.shared.k) + column, kRowOf<T, kWidth>,
+                             a.depth16 - column, found, sums);
         if ((a.what & kTable) != 0)
           add_table_rows<T, kWidth, kTile>(a, a.on_query, at, round_up_16(a.on_query.rows.columns),
                                            column, ds, sums);
-      }
-    }
-    if (a.sums_of_sweep == 0) continue;
-    grow_sums(sums, a, at, false, at.first_query, at.last_query(), column, origin);
-    write_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, column, a.accumulate,
-               row_of);
-    clear(sums);
-  }
-  if (a.sums_of_sweep == 0 && a.sums)
-    write_sums(sums, a.sums, head, a.depth16, column, a.accumulate, row_of);
+      },
+      [&](GrowthOrigin origin) {
+        if (a.sums_of_sweep == 0) return;
+        grow_sums(sums, a, at, false, at.first_query, at.last_query(), column, origin);
+        add_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, column, row_of);
+        clear(sums);
+      });
+  if (a.sums_of_sweep == 0 && a.sums) add_sums(sums, a.sums, head, a.depth16, column, row_of);
 }
 
 }  // namespace sextant::cuda

@@ -1,3 +1,4 @@
+// The kernels over rows, and of sums beside the tiles.
 #include "sextant/attention/cuda/kernels/find.h"
 #include "sextant/attention/cuda/kernels/sums.cuh"
 

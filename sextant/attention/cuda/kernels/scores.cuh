@@ -54,7 +54,7 @@ SEXTANT_DEVICE LaneRows lane_rows(const Arguments& a, const ScoreTile& at) {
         inside ? a.visible[(static_cast<int64_t>(at.sweep) * a.batch + at.b) * a.queries + i]
                : Visible{};
     rows.origin[n] = inside && a.origins ? a.origins[index] : 0;
-    rows.lse[n] = inside && a.means ? a.lse[place_of(a.lse_rows, at.b, at.h, i, 0)] : 0;
+    rows.lse[n] = inside && a.means ? lse_at(a, at.b, at.h, i) : 0;
     rows.mean[n] = inside && a.means ? a.means[index] : 0;
   }
   return rows;
@@ -268,20 +268,20 @@ SEXTANT_DEVICE uint32_t kept_bits(const Arguments& a, const ScoreTile& at) {
 }
 SEXTANT_DEVICE bool has_bit(uint32_t bits, int n, int e) { return (bits >> (4 * n + e) & 1U) != 0; }
 
-// The numbers that a thread keeps for its own elements in shared memory, where loops over them need
+// The numbers that a thread saves for its own elements in shared memory, where loops over them need
 // not be unrolled and take no registers: p, then the derivatives of scores by the two parts of p,
 // or by w.
-enum class Kept : int32_t { kReal, kImaginary };
+enum class Saved : int32_t { kReal, kImaginary };
 template <int kTile>
-SEXTANT_DEVICE float& kept_at(const Arguments& a, Kept kept, int element) {
-  return shared_at<float>(a.shared.kept)[static_cast<int>(kept) * kTile * kTile +
-                                         warp() * 16 * kTile + 32 * element + thread() % 32];
+SEXTANT_DEVICE float& saved_at(const Arguments& a, Saved saved, int element) {
+  return shared_at<float>(a.shared.saved)[static_cast<int>(saved) * kTile * kTile +
+                                          warp() * 16 * kTile + 32 * element + thread() % 32];
 }
 
 enum class Slope { kNone, kOfProducts, kOfWeight };
 
-// Turns the products that a thread keeps into scores, -infinity where a key is hidden, for calls
-// with more terms than a scale and a bias by distance, and products into derivatives.
+// Turns the products that a thread has saved into scores, -infinity where a key is hidden, for
+// calls with more terms than a scale and a bias by distance, and products into derivatives.
 template <int kTile, Slope kSlope, int kFragments>
 SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const LaneRows& rows,
                                   uint32_t visible, float (&s)[kFragments][4]) {
@@ -289,15 +289,15 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
   const bool complex = a.shared.q_imag >= 0;
   const double origins[2] = {rows.origin[0], rows.origin[1]};
   each_element<kFragments>(
-      [&](int n, int e) { kept_at<kTile>(a, Kept::kReal, 4 * n + e) = s[n][e]; });
-  float* const scores = shared_at<float>(a.shared.kept) + 2 * kTile * kTile;
+      [&](int n, int e) { saved_at<kTile>(a, Saved::kReal, 4 * n + e) = s[n][e]; });
+  float* const scores = shared_at<float>(a.shared.saved) + 2 * kTile * kTile;
   SEXTANT_ROLL
   for (int n = 0; n < 4 * kFragments; ++n) {
     const int il = tile_row(n % 4), jl = 8 * (n / 4) + lane_column(n % 4);
     const int32_t i = at.first_query + il, j = at.first_key + jl;
     const int r = jl - il + kTile - 1;
-    float& real = kept_at<kTile>(a, Kept::kReal, n);
-    float& imaginary = kept_at<kTile>(a, Kept::kImaginary, n);
+    float& real = saved_at<kTile>(a, Saved::kReal, n);
+    float& imaginary = saved_at<kTile>(a, Saved::kImaginary, n);
     const float p = real, size = complex ? hypotf(p, imaginary) : p;
     const float weight = a.weight.rows ? by_diagonal[r] : 1.0F;
     float capped = a.scale * weight * size, slope = 1;
@@ -345,7 +345,7 @@ SEXTANT_DEVICE void score_tile(const Arguments& a, const ScoreTile& at, const La
     multiply<false, false>(s, shared_at<T>(a.shared.q_imag) + own, kRow, k, kRow, a.depth16,
                            kFragments);
     each_element<kFragments>(
-        [&](int n, int e) { kept_at<kTile>(a, Kept::kImaginary, 4 * n + e) = s[n][e]; });
+        [&](int n, int e) { saved_at<kTile>(a, Saved::kImaginary, 4 * n + e) = s[n][e]; });
   }
   clear(s);
   multiply<false, false>(s, shared_at<T>(a.shared.q) + own, kRow, k, kRow, a.depth16, kFragments);
@@ -354,7 +354,7 @@ SEXTANT_DEVICE void score_tile(const Arguments& a, const ScoreTile& at, const La
                                   round_up_16(a.on_query.rows.columns), s);
   if (a.on_key.rows) add_on_keys<T, kWidth, kTile>(a, at, s);
   const uint32_t visible = visible_bits<kFragments>(a, at, rows);
-  if (a.shared.kept >= 0) {
+  if (a.shared.saved >= 0) {
     finish_scores<kTile, kSlope>(a, at, rows, visible, s);
     return;
   }
@@ -368,8 +368,8 @@ SEXTANT_DEVICE void score_tile(const Arguments& a, const ScoreTile& at, const La
 
 // The derivative of an element's score, as score_tile() has left it.
 template <int kTile>
-SEXTANT_DEVICE float slope_at(const Arguments& a, Kept kept, int n, int e) {
-  return a.shared.kept >= 0 ? kept_at<kTile>(a, kept, 4 * n + e) : a.scale;
+SEXTANT_DEVICE float slope_at(const Arguments& a, Saved saved, int n, int e) {
+  return a.shared.saved >= 0 ? saved_at<kTile>(a, saved, 4 * n + e) : a.scale;
 }
 
 }  // namespace sextant::cuda

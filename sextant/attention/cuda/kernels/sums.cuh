@@ -21,8 +21,7 @@ SEXTANT_KERNEL void origins(const Arguments a) {
       }
     }
     const bool finite = most - most == 0;
-    const_cast<double*>(a.origins)[(static_cast<int64_t>(b) * a.heads + h) * a.queries + i] =
-        finite ? most : 0;
+    a.origins[(static_cast<int64_t>(b) * a.heads + h) * a.queries + i] = finite ? most : 0;
   }
 }
 
@@ -35,7 +34,7 @@ SEXTANT_KERNEL void means(const Arguments a) {
     for (int c = 0; c < a.width; ++c)
       sum = fmaf(element(a.out, out + c * a.out.column_stride),
                  element(a.d_out, d_out + c * a.d_out.column_stride), sum);
-    const_cast<float*>(a.means)[(static_cast<int64_t>(b) * a.heads + h) * a.queries + i] = sum;
+    a.means[(static_cast<int64_t>(b) * a.heads + h) * a.queries + i] = sum;
   }
 }
 
@@ -46,7 +45,7 @@ SEXTANT_KERNEL void sink_gradient(const Arguments a) {
   double sum = 0;
   for (int64_t n = thread(); n < static_cast<int64_t>(a.batch) * a.queries; n += threads()) {
     const int64_t b = n / a.queries, i = n % a.queries, at = (b * a.heads + h) * a.queries + i;
-    const float lse = a.lse[place_of(a.lse_rows, b, h, i, 0)];
+    const float lse = lse_at(a, b, h, i);
     if (lse == -INFINITY) continue;
     const double origin = a.origins ? a.origins[at] : 0;
     sum -= static_cast<double>(expf(static_cast<float>(a.sink[h] - origin - lse))) *
@@ -77,11 +76,10 @@ SEXTANT_KERNEL void fold_table(const Arguments a) {
         const int64_t diagonal = a.diagonal_at[at];
         const int64_t low = diagonal / tile, high = (diagonal + tile - 1) / tile;
         for (int64_t band = low; band <= high; ++band)
-          sum += static_cast<double>(
-              a.sums_of_diagonals[((h * static_cast<int64_t>(a.bands) + band) * 2 * tile +
-                                   diagonal - band * tile + tile - 1) *
-                                      columns16 +
-                                  c]);
+          sum += static_cast<double>(a.sums[((h * static_cast<int64_t>(a.bands) + band) * 2 * tile +
+                                             diagonal - band * tile + tile - 1) *
+                                                columns16 +
+                                            c]);
       }
     set_element(a.to, place_of(a.to, 0, block().y, row, c), static_cast<float>(sum));
   }

@@ -4,11 +4,11 @@
 // 1, so a diagonal lies in at most two bands, whose sums are added later in order (kFoldTable),
 // with those of all diagonals that share a row of the table.
 //
-//   A[d]   sum over i - j = d of e_ij q_i       table_gradients, kTable
-//   B[d]   sum of e_ij k_j                      table_gradients, kProducts
-//   C[d]   sum of p_ij m_ij d_out_i             table_gradients, kBias
-//   b[d]   sum of ds_ij                         scalar_gradients, kBias
-//   w[d]   sum of ds_ij times the derivative of s_ij by w[d]     scalar_gradients, kWeight
+//   A[d]   sum over i - j = d of e_ij q_i       table_gradients
+//   B[d]   sum of e_ij k_j                      table_gradients
+//   C[d]   sum of p_ij m_ij d_out_i             table_gradients
+//   b[d]   sum of ds_ij                         scalar_gradients
+//   w[d]   sum of ds_ij times the derivative of s_ij by w[d]     scalar_gradients
 #pragma once
 
 #include "sextant/attention/cuda/kernels/key_gradients.cuh"
@@ -75,7 +75,7 @@ SEXTANT_KERNEL void table_gradients(const Arguments a) {
   constexpr int kFragments = Sizes<kTile>::kFragments, kColumns = 64, kOutFragments = kColumns / 8;
   constexpr int kRow = Sizes<kTile>::kDiagonals + 8;
   const int first_column = block().z * kColumns;
-  const bool by_key = (a.what & kProducts) != 0, of_values = (a.what & kBias) != 0;
+  const bool by_key = a.table == TableOf::kOnKey, of_values = a.table == TableOf::kOnValue;
   const TableRows& table = of_values ? a.on_value : by_key ? a.on_key : a.on_query;
   const int columns16 = round_up_16(table.rows.columns);
   const int columns = columns16 - first_column < kColumns ? columns16 - first_column : kColumns;
@@ -89,7 +89,7 @@ SEXTANT_KERNEL void table_gradients(const Arguments a) {
   each_tile_of_band<T, kWidth, kTile>(a, at, [&](bool found, const LaneRows& rows) {
     float s[kFragments][4], ds[kFragments][4];
     gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, !of_values, s, ds);
-    scale_by_slope<kTile>(a, Kept::kReal, ds);
+    scale_by_slope<kTile>(a, Saved::kReal, ds);
     if (of_values) each_element<kFragments>([&](int n, int e) { ds[n][e] = s[n][e]; });
     store_by_diagonal<T, kTile>(ds, by_key, tile, kRow);
     const T* const factor = shared_at<T>(of_values ? a.shared.d_out
@@ -106,8 +106,7 @@ SEXTANT_KERNEL void table_gradients(const Arguments a) {
     each_element<kOutFragments>([&](int n, int e) {
       const int c = 8 * n + lane_column(e);
       if (c >= columns) return;
-      float& sum = to[(32 * warp() + 16 * m + lane_row(e)) * columns16 + first_column + c];
-      sum = a.accumulate != 0 ? sum + sums[m][n][e] : sums[m][n][e];
+      to[(32 * warp() + 16 * m + lane_row(e)) * columns16 + first_column + c] += sums[m][n][e];
     });
 }
 
@@ -133,11 +132,10 @@ SEXTANT_KERNEL void scalar_gradients(const Arguments a) {
   each_tile_of_band<T, kWidth, kTile>(a, at, [&](bool, const LaneRows& rows) {
     float s[kFragments][4], ds[kFragments][4];
     gradients_of_tile<T, kWidth, kTile, Slope::kOfWeight>(a, at, rows, true, s, ds);
-    if ((a.what & kWeight) != 0) scale_by_slope<kTile>(a, Kept::kReal, ds);
+    if (a.table == TableOf::kWeight) scale_by_slope<kTile>(a, Saved::kReal, ds);
     sum += sum_of_diagonal<kTile>(a, ds);
   });
-  float& to = a.sums[(at.h * a.bands + block().x) * kDiagonals + thread()];
-  to = a.accumulate != 0 ? to + sum : sum;
+  a.sums[(at.h * a.bands + block().x) * kDiagonals + thread()] += sum;
 }
 
 }  // namespace sextant::cuda

@@ -64,6 +64,10 @@ SEXTANT_DEVICE void set_element(const Rows& x, int64_t at, float value) {
   }
 }
 
+SEXTANT_DEVICE float& lse_at(const Arguments& a, int64_t b, int64_t h, int64_t i) {
+  return static_cast<float*>(a.lse.data)[place_of(a.lse, b, h, i, 0)];
+}
+
 SEXTANT_DEVICE bool is_finite(float x) { return x - x == 0; }
 
 // Copies rows of x to a tile of `rows` rows: row r is row row_of(r) of x, or zeros if that is below
