@@ -1,6 +1,7 @@
 """The first block of docs/findings.md: which encoding to train with, and how to stretch a model."""
 import findings_data
 from findings_charts import image
+from findings_scale import summary
 from findings_words import NAMED, STRETCHED, beside, link, listed, values
 from page_blocks import paragraph, table
 
@@ -82,4 +83,4 @@ def answer(survey, base):
 def answers(survey):
     return (paragraph(state(survey)) + "\n" + answer(survey, "") + "\n"
             + answer(survey, STRETCHED) + "\n" + image(survey, "answer") + "\n"
-            + paragraph(terms(survey)))
+            + paragraph(terms(survey), *summary(survey)))

@@ -155,10 +155,11 @@ def minus(ours, theirs):
 
 
 class Survey:
-    """The document, with values by seed and the rules of the survey's report."""
+    """The document, with values by seed and the rules of the survey's report; `larger` is the
+    Survey of larger models, or None."""
 
-    def __init__(self, document):
-        self.document = document
+    def __init__(self, document, larger=None):
+        self.document, self.larger = document, larger
         settings = document["settings"]
         self.trained, self.lengths = settings["training"]["length"], settings["test"]["lengths"]
         self.longest = max(self.lengths)

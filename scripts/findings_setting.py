@@ -34,6 +34,13 @@ def sizes(survey):
     return "".join(paragraph("* " + line) for line in text)
 
 
+def second_scale(survey):
+    if survey.larger is None:
+        return "Every method is tested at one scale only. A second scale is not run yet."
+    return (f"{len(survey.larger.methods)} of {len(survey.methods)} methods are tested at a second "
+            "scale, with the same amount of training; two scales show no trend.")
+
+
 def limits(survey):
     settings = survey.document["settings"]
     model, lengths = settings["model"], f"{survey.trained} and {survey.longest}"
@@ -48,7 +55,7 @@ def limits(survey):
         "tuned, and a method that learns slowly counts as worse, or as not learned.") + paragraph(
         f"* {survey.document['seeds']} seeds are planned. Their interval is wide where trainings "
         "differ, and a method that is not told apart from another one is not thereby equal.") + (
-        paragraph("* Every method is tested at one scale only. A second scale is not run yet."))
+        paragraph("* " + second_scale(survey)))
 
 
 def command(survey):
