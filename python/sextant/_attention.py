@@ -88,10 +88,10 @@ def attention(
     multiplied as they are and float32 in float32, calls are queued on the current stream, and
     gradients are deterministic. What a call sees is planned on the CPU and kept for the next call
     with the same layout: packed_queries and packed_keys should be lists there, and query_positions
-    and key_positions are on the CPU. A CUDA graph can record a call after one with the same layout
-    on the same stream, without dropout. A floating mask, FIRE, and return_lse beside a key_bias
-    wait for the device in each call. Values of sink and key_bias are not checked there. A cache is
-    on the CPU.
+    and key_positions are on the CPU. A CUDA graph can record a call after one with the same layout,
+    without dropout. A floating mask, FIRE, and return_lse beside a key_bias wait for the device in
+    each call. Values of sink and key_bias are not checked there. A cache is on the device of its
+    keys.
 
     Precision: on the CPU, after torch.set_float32_matmul_precision("medium"), the forward pass
     rounds q, k, the softmax weights and v to bfloat16 before each product, if machine and build

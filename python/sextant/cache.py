@@ -26,7 +26,7 @@ class Cache:
     Errors are RuntimeErrors that name the value that does not fit; they leave the cache unchanged.
     """
 
-    def __init__(self, *, page_rows=256, dtype=None, rotated_keys=False):
+    def __init__(self, *, page_rows=256, dtype=None, rotated_keys=False, device=None):
         """page_rows: rows per page, a multiple of 16; the kernel reads pages of 256 rows without a
         copy. dtype: torch.float32, torch.bfloat16, torch.float16 or torch.int8, to which keys and
         values are rounded; by default the type of the first keys. A finite number that this type
@@ -43,10 +43,16 @@ class Cache:
         speeds at every length: one whose rotation changes (dynamic stretches beyond the training
         length), another method, or one that rotates a key differently for different queries is a
         RuntimeError, as stored keys are not rotated again. Keys are rounded to ``dtype`` after
-        their rotation instead of before it."""
+        their rotation instead of before it.
+
+        device: "cpu", or a CUDA device, which the rows and queries must be on; by default that of
+        the first keys, and the CPU for a file that is loaded before them. On CUDA torch.int8 and
+        ``rotated_keys`` are a RuntimeError, and the check that ``dtype`` holds the numbers waits
+        for the device where its range is smaller than that of the rows."""
         self.page_rows = page_rows
         self.dtype = dtype
         self.rotated_keys = rotated_keys
+        self.device = device
         self.sequences = []
         self._held = None
 
@@ -58,15 +64,16 @@ class Cache:
             raise RuntimeError("kv cache: expected keys and values before this, but it is empty")
         return self._held
 
-    def _new(self, key_heads, key_columns, value_columns, dtype):
+    def _new(self, key_heads, key_columns, value_columns, dtype, device):
         dtype = str(dtype if self.dtype is None else self.dtype).removeprefix("torch.")
+        device = str(device if self.device is None else self.device)
         return torch.classes.sextant.KVCache(
-            key_heads, key_columns, value_columns, self.page_rows, dtype
+            key_heads, key_columns, value_columns, self.page_rows, dtype, device
         )
 
     def _hold(self, k, v):
         if self._held is None:
-            self._held = self._new(k.size(1), k.size(3), v.size(3), k.dtype)
+            self._held = self._new(k.size(1), k.size(3), v.size(3), k.dtype, k.device)
         return self._held
 
     def prepare(self, k, v):
@@ -153,7 +160,7 @@ class Cache:
             shape, dtype = torch.ops.sextant.saved_cache_shape(str(path))
             if dtype == "int8":  # whose pages are in the file
                 self.page_rows = shape[3]
-            held = self._new(*shape[:3], dtype)
+            held = self._new(*shape[:3], dtype, "cpu")
         self.sequences.append(held.load(str(path)))
         self._held = held
         return self.sequences[-1]

@@ -10,10 +10,16 @@ class Cache:
     page_rows: int
     dtype: torch.dtype | None
     rotated_keys: bool
+    device: torch.device | str | None
     sequences: list[int]
 
     def __init__(
-        self, *, page_rows: int = ..., dtype: torch.dtype | None = ..., rotated_keys: bool = ...
+        self,
+        *,
+        page_rows: int = ...,
+        dtype: torch.dtype | None = ...,
+        rotated_keys: bool = ...,
+        device: torch.device | str | None = ...,
     ) -> None: ...
     @property
     def held(self) -> Any: ...

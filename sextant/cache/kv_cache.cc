@@ -40,7 +40,10 @@ void check_rotation(const std::optional<Rotation>& rotation, int64_t columns) {
 }
 
 // Whether rotated keys can be stored.
-void check_rotated_by(const std::optional<Rotation>& rotation, const KvCacheShape& shape) {
+void check_rotated_by(const std::optional<Rotation>& rotation, const KvCacheShape& shape,
+                      const PageStore* store) {
+  if (rotation && store)
+    fail("kv cache: rotated_by: expected none, as the cache has no memory of its own");
   if (rotation && shape.int8)
     fail("kv cache: rotated_by: expected none, as keys are rounded to int8 before their rotation");
   check_rotation(rotation, shape.key_columns);
@@ -78,8 +81,13 @@ bool same_pairs(const Rotation& a, const Rotation& b) {
 
 KvCache::KvCache(const KvCacheShape& shape)
     : shape_(checked(shape)), memory_(std::make_unique<Memory>(shape)) {}
+KvCache::KvCache(const KvCacheShape& shape, PageStore& store) : KvCache(shape) {
+  if (shape.int8)
+    fail("kv cache: dtype: expected float32, bfloat16 or float16 in a PageStore, but got int8");
+  memory_->store = &store;
+}
 KvCache::KvCache(const KvCache& other)
-    : shape_(other.shape_),
+    : shape_((other.expect_own_memory("a copy"), other.shape_)),
       memory_(other.memory_ ? std::make_unique<Memory>(*other.memory_)
                             : std::make_unique<Memory>(other.shape_)),
       sequences_(other.sequences_),
@@ -102,7 +110,7 @@ const KvCache::Sequence& KvCache::at(int64_t sequence) const {
 
 int64_t KvCache::add(int64_t first_position, std::optional<Rotation> rotated_by) {
   expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
-  check_rotated_by(rotated_by, shape_);
+  check_rotated_by(rotated_by, shape_, memory_->store);
   sequences_[next_sequence_] = {.first_position = first_position,
                                 .rotated_by = std::move(rotated_by)};
   return next_sequence_++;
@@ -134,11 +142,15 @@ void KvCache::remove(int64_t sequence) {
 void KvCache::hold_rotated(int64_t sequence, std::optional<Rotation> rotated_by) {
   Sequence& t = at(sequence);
   if (t.rows != 0) bad("rotated_by: rows", "0, as their keys are held already", t.rows);
-  check_rotated_by(rotated_by, shape_);
+  check_rotated_by(rotated_by, shape_, memory_->store);
   t.rotated_by = std::move(rotated_by);
 }
 
-// The page and the row in it that hold a row of a sequence.
+void KvCache::expect_own_memory(const char* call) const {
+  if (memory_ && memory_->store)
+    fail("kv cache: " + std::string(call) + ": expected a cache with memory of its own");
+}
+
 StoredRow KvCache::stored(const Sequence& sequence, int64_t row) const {
   return {sequence.pages[static_cast<size_t>(row / shape_.page_rows)], row % shape_.page_rows};
 }
@@ -194,6 +206,7 @@ void KvCache::append(int64_t sequence, const AnyView<const float>& k, const AnyV
 
 void KvCache::check_appended(const AnyView<const float>& k, const AnyView<const float>& v,
                              int64_t b) const {
+  expect_own_memory("append");
   check_rows("k", k, shape_.key_heads, k.rows, shape_.key_columns);
   check_rows("v", v, shape_.key_heads, k.rows, shape_.value_columns);
   expect_between("b", b, 0, std::min(k.batch, v.batch) - 1);
@@ -204,16 +217,39 @@ void KvCache::check_appended(const AnyView<const float>& k, const AnyView<const 
   check_finite("v", v, b);
 }
 
+// Takes the pages with which a sequence has `rows` rows, more than before, in all. They become its
+// own one by one, in add_rows() or grow().
+void KvCache::need_pages(Sequence& t, int64_t rows) {
+  if (const auto pages = static_cast<size_t>((rows + shape_.page_rows - 1) / shape_.page_rows);
+      pages > t.pages.capacity())
+    t.pages.reserve(std::max(pages, 2 * t.pages.capacity()));
+  need_free_pages(missing_pages(t, rows));
+  if (t.rows % shape_.page_rows != 0) own_page(t, t.rows / shape_.page_rows);
+}
+
+void KvCache::grow(int64_t sequence, int64_t rows) {
+  if (!memory_->store) fail("kv cache: grow: expected a cache with a PageStore");
+  Sequence& t = at(sequence);
+  expect_between("grow: rows", rows, 0, kFarthestPosition - t.rows);
+  if (rows == 0) return;
+  need_pages(t, t.rows + rows);
+  t.rows += rows;
+  while (std::ssize(t.pages) * shape_.page_rows < t.rows) t.pages.push_back(new_page());
+}
+
+void KvCache::take(int64_t sequence, int64_t other) {
+  Sequence& t = at(sequence);
+  std::swap(t.pages, at(other).pages);
+  std::swap(t.rows, at(other).rows);
+  remove(other);
+}
+
 // Appends rows that have been checked. All memory is taken first.
 void KvCache::add_rows(Sequence& t, const AnyView<const float>& k, const AnyView<const float>& v,
                        int64_t b) {
   const int64_t first = t.rows, last = first + k.rows;
   if (first == last) return;
-  if (const auto pages = static_cast<size_t>((last + shape_.page_rows - 1) / shape_.page_rows);
-      pages > t.pages.capacity())
-    t.pages.reserve(std::max(pages, 2 * t.pages.capacity()));
-  need_free_pages(missing_pages(t, last));
-  if (first % shape_.page_rows != 0) own_page(t, first / shape_.page_rows);
+  need_pages(t, last);
   for (int64_t row = first; row < last; ++row) {
     const int64_t n = row / shape_.page_rows;
     if (n == std::ssize(t.pages)) t.pages.push_back(new_page());
@@ -225,6 +261,7 @@ void KvCache::add_rows(Sequence& t, const AnyView<const float>& k, const AnyView
 }
 
 void KvCache::append_int8(int64_t sequence, const Int8Pages<float>& k, const Int8Pages<float>& v) {
+  expect_own_memory("append_int8");
   Sequence& t = at(sequence);
   if (!shape_.int8) fail("kv cache: append_int8: expected a cache of int8");
   if (t.rows % shape_.page_rows != 0)
@@ -254,6 +291,7 @@ void KvCache::truncate(int64_t sequence, int64_t rows) {
 }
 
 void KvCache::drop(int64_t sequence, int64_t first, int64_t count) {
+  expect_own_memory("drop");
   Sequence& t = at(sequence);
   expect_between("first", first, 0, t.rows);
   expect_between("count", count, 0, t.rows - first);
@@ -334,6 +372,7 @@ void KvCache::rotate_rows(Sequence& sequence, const Rerotation& rotation) {
 
 void KvCache::read(int64_t sequence, int64_t first, const AnyView<float>& k,
                    const AnyView<float>& v) const {
+  expect_own_memory("read");
   const Sequence& t = at(sequence);
   expect_between("first", first, 0, t.rows);
   expect_between("k.rows", k.rows, 0, t.rows - first);

@@ -30,6 +30,9 @@
 // which drop() begins, at each drop. Whole pages are dropped exactly. Infinite numbers, NaN and
 // rotated keys are an Error in such a cache.
 //
+// With a PageStore a cache has no memory of its own: it only knows which rows are where, for an owner
+// who copies them, such as one that keeps them on a GPU.
+//
 // Not thread-safe. Views and tables are valid until the next non-const call. Errors name the field.
 #pragma once
 
@@ -44,6 +47,7 @@
 
 #include "sextant/attention/score.h"
 #include "sextant/base/export.h"
+#include "sextant/cache/page_store.h"
 
 namespace sextant {
 
@@ -65,12 +69,17 @@ class SEXTANT_API KvCache {
   // Throws Error for sizes below 1 (value_columns may be 0), or if page_rows is not a multiple of
   // kPageUnit.
   explicit KvCache(const KvCacheShape& shape);
+  // A cache whose keys and values are in `store`, which must outlive it. Rows are added by grow(),
+  // as functions that read, write or rotate rows are an Error, and so are int8, rotated keys and a
+  // copy of the cache.
+  KvCache(const KvCacheShape& shape, PageStore& store);
   KvCache(const KvCache& other);
   KvCache(KvCache&& other) noexcept;
   KvCache& operator=(KvCache other) noexcept;
   ~KvCache();
 
   const KvCacheShape& shape() const { return shape_; }
+  const PageStore* store() const;  // null: the cache has memory of its own
   int64_t pages_in_use() const;
 
   // Adds an empty sequence and returns its id, which is never reused. With `rotated_by`, keys are
@@ -106,6 +115,12 @@ class SEXTANT_API KvCache {
   // Appends a page of integers, [1, key heads, page_rows, columns] with scales as the cache has
   // them (int8_key_pages()), to a sequence all of whose pages are full.
   void append_int8(int64_t sequence, const Int8Pages<float>& k, const Int8Pages<float>& v);
+  // With a PageStore: takes pages for `rows` more rows. If it throws, the cache is unchanged.
+  void grow(int64_t sequence, int64_t rows);
+  // The page and the row in it that hold a row of a sequence.
+  StoredRow stored(int64_t sequence, int64_t row) const { return stored(at(sequence), row); }
+  // The sequence gets the rows of another one, which is removed. Both must have the same rotation.
+  void take(int64_t sequence, int64_t other);
   // Keeps the first `rows` rows.
   void truncate(int64_t sequence, int64_t rows);
   // Removes rows [first, first + count). Later rows move up to the positions that become free: the
@@ -121,8 +136,8 @@ class SEXTANT_API KvCache {
   void read(int64_t sequence, int64_t first, const AnyView<float>& k,
             const AnyView<float>& v) const;
 
-  // All pages, [pages, key heads, page_rows, columns], those of integers, and the pages of a
-  // sequence in order (Pages in plan.h; below 0: integers).
+  // All pages, [pages, key heads, page_rows, columns], without data if they are in a PageStore;
+  // those of integers, and the pages of a sequence in order (Pages in plan.h; below 0: integers).
   AnyView<const float> key_pages() const;
   AnyView<const float> value_pages() const;
   Int8Pages<float> int8_key_pages() const;
@@ -159,6 +174,8 @@ class SEXTANT_API KvCache {
   AnyView<float> keys();
   AnyView<float> values();
   AnyView<float> pages_of(std::byte* data, int64_t columns) const;
+  void expect_own_memory(const char* call) const;
+  void need_pages(Sequence& sequence, int64_t rows);
   void add_rows(Sequence& sequence, const AnyView<const float>& k, const AnyView<const float>& v,
                 int64_t b);
   auto reader(const Sequence& sequence, int64_t first) const;

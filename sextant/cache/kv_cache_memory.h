@@ -20,6 +20,7 @@ struct KvCache::Memory {
   PagePool pool;
   Int8Store int8_keys, int8_values;
   PagePool int8_pool;
+  PageStore* store = nullptr;  // has the numbers, if it is not null
 };
 
 }  // namespace sextant

@@ -11,6 +11,8 @@ namespace sextant {
 
 using namespace cache_checks;
 
+const PageStore* KvCache::store() const { return memory_->store; }
+
 int64_t KvCache::pages_in_use() const {
   return memory_->pool.in_use() + memory_->int8_pool.in_use();
 }
@@ -69,8 +71,12 @@ void KvCache::add_pages(int64_t count) {
       throw std::bad_array_new_length();
     return all;
   };
-  memory_->keys.resize(bytes(shape_.key_columns));
-  memory_->values.resize(bytes(shape_.value_columns));
+  if (memory_->store) {
+    memory_->store->resize(memory_->pool.size() + count);
+  } else {
+    memory_->keys.resize(bytes(shape_.key_columns));
+    memory_->values.resize(bytes(shape_.value_columns));
+  }
   memory_->pool.add(count);
 }
 
@@ -97,12 +103,18 @@ void KvCache::own_page(Sequence& sequence, int64_t n) {
   int64_t& page = sequence.pages[static_cast<size_t>(n)];
   if (page >= 0 && !memory_->pool.is_shared(page)) return;
   const int64_t copy = new_page();
+  try {
+    if (memory_->store) memory_->store->copy_page(page, copy);
+  } catch (...) {
+    release(copy);
+    throw;
+  }
   const auto copy_page = [&](const AnyView<float>& x) {
     const int64_t bytes = x.batch_stride * x.element_size();
     std::copy_n(static_cast<const std::byte*>(x.at(page, 0, 0)), bytes,
                 static_cast<std::byte*>(x.at(copy, 0, 0)));
   };
-  if (page >= 0) {
+  if (page >= 0 && !memory_->store) {
     copy_page(keys());
     copy_page(values());
   }

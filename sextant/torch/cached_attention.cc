@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/torch/device_cache.h"
 #include "sextant/torch/operators/rotated_rows.h"
 #include "sextant/torch/operators/tensor_data.h"
 #include "sextant/torch/to_float.h"
@@ -185,8 +186,11 @@ CachePages pages_of(const KvCache& cache, std::span<const SequenceGrowth> sequen
   int64_t count = 0;
   for (const SequenceGrowth& sequence : sequences)
     count += page_count(cache, cache.rows(sequence.sequence));
-  return {as_tensor(cache.key_pages()), as_tensor(cache.value_pages()),
-          page_table(cache, sequences, count), int8_tensors(cache)};
+  const at::Tensor table = page_table(cache, sequences, count);
+  if (const auto* const pages = dynamic_cast<const TensorPages*>(cache.store()))
+    return {pages->keys(), pages->values(), table, {}};
+  return {as_tensor(cache.key_pages()), as_tensor(cache.value_pages()), table,
+          int8_tensors(cache)};
 }
 
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,

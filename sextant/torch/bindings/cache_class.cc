@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -22,6 +23,7 @@
 #include "sextant/torch/bindings/check_call.h"
 #include "sextant/torch/bindings/method_cache.h"
 #include "sextant/torch/cached_attention.h"
+#include "sextant/torch/device_cache.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
 #include "sextant/torch/operators/views.h"
 #include "sextant/torch/to_float.h"
@@ -31,15 +33,15 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-void check_tensor(const char* name, const at::Tensor& x, int64_t batch) {
+void check_tensor(const char* name, const at::Tensor& x, int64_t batch, c10::Device device) {
   const std::string what = "kv cache: " + std::string(name) + ": expected ";
   if (x.dim() != 4 || x.size(0) != batch)
     fail(what + "[" + std::to_string(batch) +
          " (sequences), heads, rows, columns], but got a tensor of " + std::to_string(x.dim()) +
          " dimensions" + (x.dim() > 0 ? " and batch " + std::to_string(x.size(0)) : ""));
-  if (wide_type(x) != at::kFloat || !x.is_cpu())
-    fail(what + "float32, bfloat16 or float16 on cpu, but got " + at::toString(x.scalar_type()) +
-         " on " + x.device().str());
+  if (wide_type(x) != at::kFloat || x.device() != device)
+    fail(what + "float32, bfloat16 or float16 on " + device.str() + ", as the cache, but got " +
+         at::toString(x.scalar_type()) + " on " + x.device().str());
 }
 
 void check_constant(const char* name, const at::Tensor& x) {
@@ -75,21 +77,33 @@ KvCacheShape with_type(KvCacheShape shape, const std::string& name) {
   return shape;
 }
 
+// The pages of a cache on a GPU; null: its memory is the host's.
+std::unique_ptr<TensorPages> pages_on(const std::string& name, const KvCacheShape& shape) {
+  const c10::Device device(name);
+  if (device.is_cpu()) return nullptr;
+  if (!device.is_cuda()) fail("kv cache: device: expected cpu or cuda, but got " + name);
+  if (shape.int8)
+    fail("kv cache: dtype: expected float32, bfloat16 or float16 on " + name + ", but got int8");
+  return std::make_unique<TensorPages>(shape, device);
+}
+
 class KvCacheClass final : public torch::CustomClassHolder {
  public:
   KvCacheClass(int64_t key_heads, int64_t key_columns, int64_t value_columns, int64_t page_rows,
-               const std::string& dtype)
-      : cache_(with_type({.key_heads = key_heads,
-                          .key_columns = key_columns,
-                          .value_columns = value_columns,
-                          .page_rows = page_rows},
-                         dtype)) {}
+               const std::string& dtype, const std::string& device)
+      : KvCacheClass(with_type({.key_heads = key_heads,
+                                .key_columns = key_columns,
+                                .value_columns = value_columns,
+                                .page_rows = page_rows},
+                               dtype),
+                     device) {}
 
   Sizes shape() const {
     const KvCacheShape& s = cache_.shape();
     return {s.key_heads, s.key_columns, s.value_columns, s.page_rows};
   }
   std::string dtype() const { return name_of(cache_.shape()); }
+  std::string device() const { return place().str(); }
   int64_t pages_in_use() const { return cache_.pages_in_use(); }
   bool holds(int64_t sequence) const { return cache_.holds(sequence); }
   int64_t rows(int64_t sequence) const { return cache_.rows(sequence); }
@@ -97,12 +111,16 @@ class KvCacheClass final : public torch::CustomClassHolder {
 
   int64_t add(int64_t first_position, const c10::optional<std::string>& rotated_by) {
     if (!rotated_by) return cache_.add(first_position);
+    expect_host("rotated_by: expected none");
     return cache_.add(first_position, rotation_of(*rotated_by));
   }
   int64_t fork(int64_t sequence, int64_t rows) { return cache_.fork(sequence, rows); }
   void remove(int64_t sequence) { cache_.remove(sequence); }
   void truncate(int64_t sequence, int64_t rows) { cache_.truncate(sequence, rows); }
-  void drop(int64_t sequence, int64_t first, int64_t count) { cache_.drop(sequence, first, count); }
+  void drop(int64_t sequence, int64_t first, int64_t count) {
+    if (pages_) return sextant::drop(cache_, *pages_, sequence, first, count);
+    cache_.drop(sequence, first, count);
+  }
   void move_to(int64_t sequence, int64_t first_position) {
     cache_.rerotate(sequence, first_position);
   }
@@ -113,6 +131,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
   // If it throws, the cache is unchanged.
   void append(const at::Tensor& k, const at::Tensor& v, const Sizes& sequences) {
     check_rows(k, v, sequences);
+    if (pages_) return sextant::append(cache_, *pages_, k, v, sequences);
     for (size_t n = 0; n < sequences.size(); ++n)
       cache_.check_appended(any_view_4d<const float>(k), any_view_4d<const float>(v),
                             static_cast<int64_t>(n));
@@ -130,6 +149,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
   std::tuple<at::Tensor, at::Tensor> read(int64_t sequence) const {
     const KvCacheShape& s = cache_.shape();
     const int64_t rows = cache_.rows(sequence);
+    if (pages_) return sextant::read(cache_, *pages_, sequence, 0, rows);
     const at::ScalarType type = s.int8 ? at::kFloat : scalar_type(s.dtype);
     const at::Tensor k = at::empty({1, s.key_heads, rows, s.key_columns}, type);
     const at::Tensor v = at::empty({1, s.key_heads, rows, s.value_columns}, type);
@@ -160,8 +180,15 @@ class KvCacheClass final : public torch::CustomClassHolder {
     return {gathered({k, int8, true}, table, rows), gathered({v, int8, false}, table, rows)};
   }
 
-  void save(int64_t sequence, const std::string& path) const { save_cache(cache_, sequence, path); }
-  int64_t load(const std::string& path) { return load_cache(path, cache_); }
+  void save(int64_t sequence, const std::string& path) const {
+    if (pages_) return save_cache(host_copy(cache_, *pages_, sequence), 0, path);
+    save_cache(cache_, sequence, path);
+  }
+  int64_t load(const std::string& path) {
+    if (!pages_) return load_cache(path, cache_);
+    KvCache host(cache_.shape());
+    return add_copy(cache_, *pages_, host, load_cache(path, host));
+  }
 
   // Appends k and v [sequences, key heads, rows, columns] and attends with their queries
   // [sequences, heads, rows, key_columns] over all keys of each sequence. scale, sink, window
@@ -173,7 +200,8 @@ class KvCacheClass final : public torch::CustomClassHolder {
                     int64_t layer, c10::optional<double> scale,
                     const c10::optional<at::Tensor>& sink, const Sizes& window, double softcap,
                     bool rotated_keys) {
-    check_tensor("q", q, static_cast<int64_t>(sequences.size()));
+    check_tensor("q", q, static_cast<int64_t>(sequences.size()), place());
+    if (rotated_keys) expect_host("rotated_keys: expected False");
     const auto named = cached_method(method, shape, options);
     check_call({method, shape}, *named, q, k, v, layer);
     check_rows(k, v, sequences);
@@ -207,6 +235,15 @@ class KvCacheClass final : public torch::CustomClassHolder {
   }
 
  private:
+  KvCacheClass(const KvCacheShape& shape, const std::string& device)
+      : pages_(pages_on(device, shape)),
+        cache_(pages_ ? KvCache(shape, *pages_) : KvCache(shape)) {}
+
+  c10::Device place() const { return pages_ ? pages_->keys().device() : c10::Device(at::kCPU); }
+  void expect_host(const std::string& expected) const {
+    if (pages_) fail("kv cache: " + expected + ", as the cache is on " + device());
+  }
+
   // Lets the sequences that have no rows store keys as the method rotates them. Returns those.
   Sizes hold_rotated(const Method& method, const at::Tensor& q, const Sizes& sequences,
                      const Layout& layout, int64_t layer,
@@ -230,7 +267,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
 
   void check_rows(const at::Tensor& k, const at::Tensor& v, const Sizes& sequences) const {
     for (const auto& [name, x] : {std::pair{"k", &k}, {"v", &v}}) {
-      check_tensor(name, *x, static_cast<int64_t>(sequences.size()));
+      check_tensor(name, *x, static_cast<int64_t>(sequences.size()), place());
       check_constant(name, *x);
     }
     const KvCacheShape& s = cache_.shape();
@@ -253,6 +290,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
     }
   }
 
+  std::unique_ptr<TensorPages> pages_;  // null: on the CPU
   KvCache cache_;
 };
 
@@ -267,9 +305,10 @@ std::tuple<Sizes, std::string> saved_cache_shape(const std::string& path) {
 
 TORCH_LIBRARY_FRAGMENT(sextant, library) {
   library.class_<KvCacheClass>("KVCache")
-      .def(torch::init<int64_t, int64_t, int64_t, int64_t, std::string>())
+      .def(torch::init<int64_t, int64_t, int64_t, int64_t, std::string, std::string>())
       .def("shape", &KvCacheClass::shape)
       .def("dtype", &KvCacheClass::dtype)
+      .def("device", &KvCacheClass::device)
       .def("pages_in_use", &KvCacheClass::pages_in_use)
       .def("holds", &KvCacheClass::holds)
       .def("rows", &KvCacheClass::rows)
