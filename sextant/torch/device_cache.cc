@@ -73,7 +73,7 @@ TensorPages::TensorPages(const KvCacheShape& shape, c10::Device device) {
   values_ = none(shape.value_columns);
 }
 
-// Rows that are never written are zeros, as a product of NaN with a weight of zero would be NaN.
+// Rows that are not written yet are zeros, as in the host's memory.
 void TensorPages::resize(int64_t pages) {
   const int64_t old = keys_.size(0);
   if (pages <= old) return;

@@ -5,7 +5,7 @@
 //   card_test             all cases on the GPU
 //   card_test --fibers    the same with fibers in place of the GPU
 //   card_test --smallest  one small case of each kind, for compute-sanitizer
-//   card_test --only WORD groups whose name begins so, without the repeated calls
+//   card_test --only WORD groups whose name begins so, without pages and repeated calls
 //   card_test --threads N cases at a time (all cores)
 #include <algorithm>
 #include <atomic>
@@ -24,6 +24,7 @@
 #include "sextant/attention/cuda/backend.h"
 #include "tests/attention/cuda/device_call.h"
 #include "tests/attention/cuda/fiber_backend.h"
+#include "tests/attention/paged_keys.h"
 
 namespace sextant::cuda {
 namespace {
@@ -229,6 +230,49 @@ bool repeats_bits(int times) {
   return same;
 }
 
+// Whether two results have the same bits.
+bool same(const Attended<float>& a, const Attended<float>& b) {
+  const HostAnyView out(a.out), other_out(b.out);
+  const HostView lse(a.lse), other_lse(b.lse);
+  bool equal = true;
+  for (int64_t n = 0; n < out.batch; ++n)
+    for (int64_t h = 0; h < out.heads; ++h)
+      for (int64_t i = 0; i < out.rows; ++i) {
+        equal = equal && lse(n, h, i, 0) == other_lse(n, h, i, 0);
+        for (int64_t c = 0; c < out.columns; ++c)
+          equal = equal && out(n, h, i, c) == other_out(n, h, i, c);
+      }
+  return equal;
+}
+
+// Keys and values in pages give the bits of contiguous ones.
+bool reads_pages(int cases) {
+  const auto start = Clock::now();
+  int failures = 0;
+  for (int n = 0; n < cases; ++n) {
+    const auto seed = static_cast<uint64_t>(n);
+    RandomOptions o = n % 2 == 0 ? draw_options(seed, 65) : draw_narrow_options(seed, 65);
+    o.packed = 1;  // packed frames may begin at rows that are no multiple of kPageUnit
+    const Backend& backend = backend_of(float32_case(o));
+    RandomScore<float> random(o);
+    random.score.scale = 0.2;
+    const Attended<float> whole = random.new_attended(), paged = random.new_attended();
+    try {
+      attend_on(tested, random.score, whole, backend);
+      attend_on(tested, Paged<float>(random.score, n % 3 == 0 ? 48 : 16, seed).score, paged,
+                backend);
+      if (same(whole, paged)) continue;
+      std::printf("pages: other bits for %s\n", to_string(o).c_str());
+    } catch (const std::exception& error) {
+      std::printf("pages: %s for %s\n", error.what(), to_string(o).c_str());
+    }
+    ++failures;
+  }
+  std::printf("%-40s %4d cases %5d failed  %54.1f s\n", "pages", cases, failures,
+              seconds_since(start));
+  return failures == 0;
+}
+
 const char* less_memory(int32_t* bytes) {
   *bytes = kLessMemory;
   return nullptr;
@@ -245,7 +289,10 @@ int test(bool fibers, bool only_smallest, std::string_view only, unsigned thread
   bool good = true;
   for (const Group& group : only_smallest ? smallest() : groups(fibers))
     if (std::string_view(group.name).starts_with(only)) good = passes(group, threads) && good;
-  if (!only_smallest && only.empty()) good = repeats_bits(fibers ? 3 : 100) && good;
+  if (!only_smallest && only.empty()) {
+    good = reads_pages(fibers ? 4 : 16) && good;
+    good = repeats_bits(fibers ? 3 : 100) && good;
+  }
   std::printf("%s\n", good ? "all passed" : "FAILED");
   return good ? 0 : 1;
 }

@@ -23,9 +23,9 @@ void DeviceCopies::fetch() const {
       expect_success("download", driver_.download(copy.host, copy.device, copy.bytes, nullptr));
 }
 
-void compute(Outcome& outcome, const Driver& driver, const Backend& backend) {
-  DeviceCopies copies(driver);
-  Score<float> score = outcome.random.score;
+namespace {
+
+Score<float> moved(Score<float> score, DeviceCopies& copies) {
   const auto move = [&](auto& operand) { operand = copies.operands(operand); };
   for (AnyView<const float>* view : {&score.q, &score.k, &score.v, &score.q_imag}) move(*view);
   for (View<const float>* table : {&score.weight, &score.bias, &score.on_query, &score.on_key,
@@ -34,7 +34,21 @@ void compute(Outcome& outcome, const Driver& driver, const Backend& backend) {
   move(score.key_bias);
   move(score.mask);
   move(score.sink);
+  return score;
+}
 
+}  // namespace
+
+void attend_on(const Driver& driver, const Score<float>& score, const Attended<float>& result,
+               const Backend& backend) {
+  DeviceCopies copies(driver);
+  attend(moved(score, copies), {copies.results(result.out), copies.results(result.lse)}, backend);
+  copies.fetch();
+}
+
+void compute(Outcome& outcome, const Driver& driver, const Backend& backend) {
+  DeviceCopies copies(driver);
+  const Score<float> score = moved(outcome.random.score, copies);
   const Attended<float> result = {copies.results(outcome.result.out),
                                   copies.results(outcome.result.lse)};
   attend(score, result, backend);

@@ -73,6 +73,10 @@ class DeviceCopies {
   std::vector<Copy> copies_;
 };
 
+// Computes out and lse by a backend over the driver's memory.
+void attend_on(const Driver& driver, const Score<float>& score, const Attended<float>& result,
+               const Backend& backend);
+
 // Computes results and gradients by a backend over the driver's memory.
 void compute(Outcome& outcome, const Driver& driver, const Backend& backend);
 
