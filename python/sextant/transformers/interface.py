@@ -46,8 +46,9 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
     if attention_mask is None:
         place = _without_mask(module, query, key, is_causal, sliding_window)
         if cu_seq_lens_q is not None:
-            place = {"causal": place["causal"], "packed_queries": cu_seq_lens_q,
-                     "packed_keys": cu_seq_lens_k}
+            # Calls are planned on the CPU.
+            place = {"causal": place["causal"], "packed_queries": cu_seq_lens_q.cpu(),
+                     "packed_keys": cu_seq_lens_k.cpu()}
         out = method(query, key, value, **named, **place)
     elif masks.is_ranges(attention_mask):
         out = _by_ranges(query, key, value, attention_mask, method, named, resets)

@@ -125,6 +125,8 @@ def view_of(ranges, keys):
         plain = ranges.as_subclass(torch.Tensor)
     view = _view(plain[:, 0, :, :3].cpu(), keys)
     view.origins = plain[:, 0, 0, 3].tolist()
+    if "mask" in view.arguments:
+        view.arguments["mask"] = view.arguments["mask"].to(plain.device)
     ranges._sextant_view = keys, view
     return view
 
