@@ -87,11 +87,13 @@ KvCache::KvCache(const KvCacheShape& shape, PageStore& store) : KvCache(shape) {
   memory_->store = &store;
 }
 KvCache::KvCache(const KvCache& other)
-    : shape_((other.expect_own_memory("a copy"), other.shape_)),
+    : shape_(other.shape_),
       memory_(other.memory_ ? std::make_unique<Memory>(*other.memory_)
                             : std::make_unique<Memory>(other.shape_)),
       sequences_(other.sequences_),
-      next_sequence_(other.next_sequence_) {}
+      next_sequence_(other.next_sequence_) {
+  other.expect_own_memory("a copy");
+}
 KvCache::KvCache(KvCache&& other) noexcept = default;
 KvCache& KvCache::operator=(KvCache other) noexcept {
   shape_ = other.shape_;

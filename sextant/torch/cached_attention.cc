@@ -189,8 +189,7 @@ CachePages pages_of(const KvCache& cache, std::span<const SequenceGrowth> sequen
   const at::Tensor table = page_table(cache, sequences, count);
   if (const auto* const pages = dynamic_cast<const TensorPages*>(cache.store()))
     return {pages->keys(), pages->values(), table, {}};
-  return {as_tensor(cache.key_pages()), as_tensor(cache.value_pages()), table,
-          int8_tensors(cache)};
+  return {as_tensor(cache.key_pages()), as_tensor(cache.value_pages()), table, int8_tensors(cache)};
 }
 
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,

@@ -49,9 +49,9 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
                          int64_t layer, Parameters parameters, const CallTerms& terms = {},
                          bool must_rotate = false);
 
-// The memory of a cache, its own or that of TensorPages (device_cache.h), as operands: pages of keys and of values, [pages, heads, page rows,
-// columns], the pages of each sequence in turn, int64 [1, pages], and TensorOperands::int8_pages.
-// It is valid until the cache changes.
+// The memory of a cache, its own or that of TensorPages (device_cache.h), as operands: pages of
+// keys and of values, [pages, heads, page rows, columns], the pages of each sequence in turn, int64
+// [1, pages], and TensorOperands::int8_pages. It is valid until the cache changes.
 struct CachePages {
   at::Tensor keys, values, table;
   std::vector<at::Tensor> int8;

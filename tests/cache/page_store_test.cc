@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 // Pages of one number for each row.
-class Numbers final : public PageStore {
+class RowsById final : public PageStore {
  public:
   void resize(int64_t pages) override {
     if (is_full) throw std::runtime_error("no memory");
@@ -45,7 +45,7 @@ class Stored : public ::testing::Test {
     const int64_t before = cache_.rows(sequence);
     cache_.grow(sequence, rows);
     for (int64_t row = before; row < before + rows; ++row) {
-      numbers_.at(cache_.stored(sequence, row)) = next_;
+      store_.at(cache_.stored(sequence, row)) = next_;
       model_[sequence].push_back(next_++);
     }
   }
@@ -53,7 +53,7 @@ class Stored : public ::testing::Test {
     for (const auto& [sequence, rows] : model_) {
       ASSERT_EQ(cache_.rows(sequence), std::ssize(rows));
       for (size_t n = 0; n < rows.size(); ++n)
-        ASSERT_EQ(numbers_.at(cache_.stored(sequence, static_cast<int64_t>(n))), rows[n])
+        ASSERT_EQ(store_.at(cache_.stored(sequence, static_cast<int64_t>(n))), rows[n])
             << sequence << " row " << n;
     }
   }
@@ -62,8 +62,8 @@ class Stored : public ::testing::Test {
     model_.clear();
   }
 
-  Numbers numbers_;
-  KvCache cache_ = KvCache(kShape, numbers_);
+  RowsById store_;
+  KvCache cache_ = KvCache(kShape, store_);
   std::map<int64_t, std::vector<int64_t>> model_;  // the numbers of each sequence
   int64_t next_ = 0;
 };
@@ -105,11 +105,11 @@ TEST_F(Stored, AStoreWithoutMemoryLeavesTheCacheUnchanged) {
   model_[cache_.add()];
   append(0, 20);
   model_[cache_.fork(0, 20)] = model_[0];
-  numbers_.is_full = true;
+  store_.is_full = true;
   EXPECT_THROW(cache_.grow(0, 1), std::runtime_error);
-  numbers_.is_full = false;
+  store_.is_full = false;
   append(0, 12);
-  numbers_.is_full = true;
+  store_.is_full = true;
   EXPECT_THROW(cache_.grow(0, 1), std::runtime_error);
   expect_held();
   EXPECT_EQ(cache_.pages_in_use(), 3);
@@ -135,9 +135,8 @@ TEST_F(Stored, FunctionsThatNeedRowsAreRefused) {
   fails("grow: rows", [&] { cache_.grow(sequence, -1); });
   KvCacheShape int8 = kShape;
   int8.int8 = true;
-  fails("dtype: expected float32, bfloat16 or float16 in a PageStore, but got int8", [&] {
-    KvCache refused(int8, numbers_);
-  });
+  fails("dtype: expected float32, bfloat16 or float16 in a PageStore, but got int8",
+        [&] { KvCache refused(int8, store_); });
   cache_.rerotate(sequence, 1000);
   EXPECT_EQ(cache_.first_position(sequence), 1000);
 }
