@@ -10,6 +10,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
+#include "sextant/lab/plan/device_name.h"
 #include "sextant/lab/run/locked_arms.h"
 #include "sextant/lab/run/own_arms.h"
 #include "sextant/lab/run/prepared_arms.h"
@@ -33,6 +34,10 @@ int conduct(const ArmOptions& options) {
                                   fmt::format("{}", options.process.save_seconds)};
   if (options.threads > 0) {
     worker.insert(worker.end(), {"--threads", std::to_string(options.threads)});
+  }
+  if (!options.process.device.empty()) {
+    lab::check_device_name(options.process.device);
+    worker.insert(worker.end(), {"--device", options.process.device});
   }
   const lab::ScheduleEnd end =
       lab::run_arms(arms, {.worker = worker, .waits = options.waits, .writes = true});
@@ -75,6 +80,10 @@ void add_arm(CLI::App& app) {
                     "Wait for the weights that an arm needs of another one");
   command->add_option("--threads", options->threads, "Threads of a survey's arm")
       ->check(CLI::PositiveNumber)
+      ->default_str("as prepared");
+  command
+      ->add_option("--device", options->process.device,
+                   "Device of a survey's arm: cpu, cuda, or cuda:1 for the second GPU")
       ->default_str("as prepared");
   command
       ->add_option("--save-seconds", options->process.save_seconds,

@@ -38,6 +38,10 @@ std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command) {
                      "by a model of masked bytes (else half of the training length)");
   command.add_option("--threads", options->threads, "Threads (else as many as cores)")
       ->check(CLI::PositiveNumber);
+  command
+      .add_option("--device", request.device,
+                  "Of a model of bytes: cpu, cuda, or cuda:1 for the second GPU")
+      ->capture_default_str();
   command.add_flag("--json", options->as_json, "Everything, for programs");
   command.add_option("--plot", options->plot, "Folder for a chart of loss against length")
       ->type_name("DIR");
@@ -65,6 +69,10 @@ lab::EvaluationRequest request_of(const EvaluationOptions& options) {
 
 lab::CheckpointRequest checkpoint_request_of(const std::string& command,
                                              const EvaluationOptions& options) {
+  if (options.request.device != lab::kCpu) {
+    fail(command + ": --device: expected cpu for a checkpoint with tokens, but got " +
+         options.request.device);
+  }
   lab::CheckpointRequest request{.command = command,
                                  .text = request_of(options),
                                  .out = options.out,

@@ -28,8 +28,8 @@ struct EvaluationOptions {
   ManyMachines many;
 };
 
-// MODEL, --text, --share, --blocks, --stride, --threads, --json, --plot, --out, --dtype, and those
-// of many_machines.h.
+// MODEL, --text, --share, --blocks, --stride, --threads, --device, --json, --plot, --out, --dtype,
+// and those of many_machines.h.
 std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command);
 
 // Makes a request without lengths. If no text is given, it is the default text, restricted to the

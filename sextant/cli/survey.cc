@@ -171,6 +171,12 @@ void declare_run(CLI::App& command, Options& options) {
       ->capture_default_str()
       ->group(group);
   command
+      .add_option("--device", options.settings.device,
+                  "Where each trains and is tested: cpu, cuda (--jobs is then 1 by default), or "
+                  "cuda:1 for the second GPU")
+      ->capture_default_str()
+      ->group(group);
+  command
       .add_option("--save-seconds", options.save_seconds,
                   "Seconds between checkpoints: what a kill can cost; 0: save after every step")
       ->capture_default_str()
@@ -308,6 +314,7 @@ int survey(Options options, const CLI::App& command, const std::string& command_
     requests = file.arms;
     settings = lab::laid_over(settings, file.settings, options.arms_file);
   }
+  if (settings.device != lab::kCpu && command.count("--jobs") == 0) options.jobs = 1;
   lab::SurveyOptions survey{
       .settings = settings,
       .arms = arms_of(requests, options),

@@ -9,6 +9,7 @@
 
 #include "sextant/cli/commands.h"
 #include "sextant/lab/data/corpus.h"
+#include "sextant/lab/plan/device_name.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/train_model.h"
 
@@ -16,7 +17,7 @@ namespace sextant::cli {
 namespace {
 
 struct Options {
-  std::string config, directory;
+  std::string config, directory, device;
   std::vector<std::string> text;
   double save_seconds = lab::Watch().seconds_between_checkpoints;
   bool example = false;
@@ -32,6 +33,10 @@ int train(const Options& options, const std::string& command_line) {
   lab::TrainModelOptions training{.plan = lab::read_plan(options.config),
                                   .directory = options.directory,
                                   .command = command_line};
+  if (!options.device.empty()) {
+    lab::check_device_name(options.device);
+    training.plan.settings.device = options.device;
+  }
   if (!options.text.empty()) training.plan.text = {options.text.begin(), options.text.end()};
   if (training.plan.text.empty()) {
     training.plan.text = lab::default_text();
@@ -65,6 +70,10 @@ void add_train(CLI::App& app, const std::string& command_line) {
   command->add_option(
       "--text", options->text,
       "Files and folders of text (else those of CONFIG, or of Debian's python3-doc)");
+  command
+      ->add_option("--device", options->device,
+                   "Where it trains and is tested: cpu, cuda, or cuda:1 for the second GPU")
+      ->default_str("that of CONFIG");
   command
       ->add_option("--save-seconds", options->save_seconds,
                    "Seconds between checkpoints: what a kill can cost; 0: save after every step")

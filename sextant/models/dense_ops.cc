@@ -1,9 +1,13 @@
 #include "sextant/models/dense_ops.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -218,18 +222,26 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
 }  // namespace
 
 at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& base) {
+  if (!x.is_cpu()) {
+    const at::Tensor y = at::linear(x, weight);
+    return base.defined() ? base + y : y;
+  }
   variable_list inputs = {x, weight};
   if (base.defined()) inputs.push_back(base);
   return Projected::apply(at::TensorList(inputs))[0];
 }
 
 at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, const NormOptions& options) {
+  if (!x.is_cpu()) {
+    if (options.centered) return at::layer_norm(x, gain.sizes(), gain, {}, options.epsilon);
+    return x * (x.square().mean(-1, /*keepdim=*/true) + options.epsilon).rsqrt() * gain;
+  }
   return Normalized::apply(x, gain, options)[0];
 }
 
 at::Tensor squared_relu_layer(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& up,
                               const at::Tensor& down, const NormOptions& options) {
-  if (!few(x)) return SquaredReluLayer::apply(x, gain, up, down, options)[0];
+  if (x.is_cpu() && !few(x)) return SquaredReluLayer::apply(x, gain, up, down, options)[0];
   const at::Tensor raised = projected(normalized(x, gain, options), up);
   return projected(at::relu(raised).square(), down, x);
 }
@@ -241,11 +253,14 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets) {
   if (whole.numel() != logits.size(0))
     fail("cross_entropy: targets: expected one for each row of logits, but got " +
          std::to_string(whole.numel()));
-  const auto* const columns = whole.data_ptr<int64_t>();
+  const at::Tensor on_host = whole.cpu();
+  const auto* const columns = on_host.data_ptr<int64_t>();
   for (int64_t n = 0; n < whole.numel(); ++n)
     if (columns[n] < 0 || columns[n] >= logits.size(1))
       fail("cross_entropy: targets: expected 0 to " + std::to_string(logits.size(1) - 1) +
            ", but got " + std::to_string(columns[n]));
+  if (!logits.is_cpu())
+    return at::cross_entropy_loss(logits, whole, /*weight=*/{}, at::Reduction::None);
   return CrossEntropy::apply(logits, whole)[0];
 }
 

@@ -1,6 +1,7 @@
-// The operations of a transformer beside attention, as differentiable functions of tensors. They
-// use sextant/dense, which passes over memory once where chains of libtorch functions do so several
-// times. All tensors are float32 and on the CPU.
+// The operations of a transformer beside attention, as differentiable functions of tensors. On the
+// CPU they use sextant/dense, which passes over memory once where chains of libtorch functions do
+// so several times; on other devices they are libtorch's functions. All tensors of a call are
+// float32 and on one device.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -3,10 +3,12 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/small_model.h"
@@ -183,6 +185,27 @@ TEST_F(Model, WhatIsWrongInAPlanIsNamed) {
   write_text(folder_ / "plan.json", "{\"seed\": ");
   EXPECT_THAT(train("model").err, HasSubstr("plan.json: expected JSON"));
   EXPECT_EQ(run({"train", "--to", path("model")}).status, 2);
+}
+
+TEST_F(Model, ADeviceThatIsNotThereIsNamed) {
+  ::setenv("CUDA_VISIBLE_DEVICES", "", /*overwrite=*/1);  // as on a machine without a GPU
+  EXPECT_THAT(train("model", {"--device", "mps"}).err,
+              HasSubstr("device: expected cpu or cuda, but got mps"));
+  EXPECT_THAT(train("model", {"--device", "cuda"}).err, HasSubstr("device: expected cpu, as "));
+  const Ended grouped = run(train_words("model", {"--device", "cuda"}), [] {
+    for (const auto& [name, value] :
+         {std::pair("WORLD_SIZE", "2"), {"RANK", "0"}, {"MASTER_ADDR", "127.0.0.1"}})
+      ::setenv(name, value, /*overwrite=*/1);
+  });
+  EXPECT_THAT(grouped.err,
+              HasSubstr("training: device: expected cpu for 2 processes, but got cuda"));
+  write_plan({{"device", "cuda:1"}});
+  EXPECT_THAT(train("model").err, HasSubstr("but got cuda:1"));
+  ASSERT_EQ(train("model", {"--device", "cpu"}).status, 0);
+  const Ended tested = run(
+      {"evaluate", path("model"), "--lengths", "32", "--text", path("text"), "--device", "cuda"});
+  EXPECT_EQ(tested.status, 1);
+  EXPECT_THAT(tested.err, HasSubstr("device: expected cpu, as "));
 }
 
 TEST_F(Model, OtherSettingsInTheSameFolderAreRefused) {

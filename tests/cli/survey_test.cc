@@ -319,6 +319,24 @@ TEST_F(Survey, SaysWhatIsWrong) {
   }
 }
 
+TEST_F(Survey, ADeviceThatIsNotThereEndsItBeforeAnyWork) {
+  ::setenv("CUDA_VISIBLE_DEVICES", "", /*overwrite=*/1);  // as on a machine without a GPU
+  const auto error = [&](const char* device) {
+    const Ended ended = survey("out", {"--device", device});
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_FALSE(fs::exists(folder_ / "out"));
+    return ended.err;
+  };
+  EXPECT_THAT(error("mps"), HasSubstr("device: expected cpu or cuda, but got mps"));
+  EXPECT_THAT(error("cuda:x"), HasSubstr("expected the number of a GPU after cuda:"));
+  EXPECT_THAT(error("cuda"), HasSubstr("device: expected cpu, as "));
+  // Arms that run elsewhere are prepared without the device.
+  ASSERT_EQ(survey("many", {"--device", "cuda", "--prepare"}).status, 0);
+  const std::string arm = (folder_ / "many/arms/rope-0").string();
+  EXPECT_THAT(run({"arm", arm}).err, HasSubstr("device: expected cpu, as "));
+  EXPECT_EQ(run({"arm", arm, "--device", "cpu"}).status, 0);
+}
+
 TEST(Command, SaysWhatItIs) {
   EXPECT_THAT(run({"survey", "--help"}).out, HasSubstr("--methods"));
   const Ended nothing = run({});

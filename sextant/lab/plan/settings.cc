@@ -184,6 +184,7 @@ void check(const Settings& settings) {
   }
   check(settings, settings.retrieval);
   within<int>("threads", settings.threads, 1, 1024);
+  check_device_name(settings.device);
 }
 
 DecoderOptions model_of(const Settings& settings, Task task) {
@@ -292,14 +293,16 @@ void to_json(json& json, const Settings& settings) {
             {"lengths", retrieval.lengths},
             {"texts", retrieval.texts}}},
           {"threads", settings.threads}};
-  // Manifests of causal surveys stay as they were before there was another objective.
+  // Manifests stay as they were before there was another objective or device.
   if (settings.objective != Objective::kCausal) json["objective"] = name(settings.objective);
+  if (settings.device != kCpu) json["device"] = settings.device;
 }
 
 void from_json(const json& json, Settings& settings) {
   JsonFields fields(json, "settings");
   settings.model = fields.at("model").get<DecoderOptions>();
   fields.read("threads", settings.threads);
+  if (json.contains("device")) fields.read("device", settings.device);
   if (json.contains("objective")) {
     std::string objective;
     fields.read("objective", objective);

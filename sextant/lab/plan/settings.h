@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sextant/lab/plan/device_name.h"
 #include "sextant/models/decoder/decoder_options.h"
 
 namespace sextant::lab {
@@ -72,6 +73,8 @@ struct Settings {
   TestOptions test;
   RetrievalOptions retrieval;
   int threads = 1;  // per worker; the split of matrix products changes their last bits
+  // Of trainings and tests (device_name.h); sums of unlike devices differ in their last bits.
+  std::string device = kCpu;
 };
 
 // The two tasks of an objective.

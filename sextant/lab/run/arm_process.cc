@@ -53,6 +53,7 @@ int run_arm_process(const ArmProcess& process, const std::function<int(const Wat
   watch.stop = &stop_asked;
   watch.seconds_between_checkpoints = process.save_seconds;
   watch.grouped = process.grouped;
+  watch.device = process.device;
   const int file = process.progress_file;
   if (file != kNoProgressFile) {
     watch.report = [file](const Report& report) { send_line(file, line_of(report)); };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "sextant/lab/run/plugin.h"
 
@@ -13,6 +14,7 @@ struct ArmProcess {
   double save_seconds = Watch().seconds_between_checkpoints;
   int progress_file = kNoProgressFile;  // the descriptor of the parent's pipe (worker.h)
   bool grouped = false;                 // see Watch
+  std::string device = {};              // see Watch
   bool has_parent = true;               // otherwise Ctrl-C stops it as SIGTERM does
 };
 

@@ -32,13 +32,23 @@ int run(const std::vector<std::string>& folders, int threads, const ArmProcess& 
                       "the threads of its {}",
                       first, kArmFile));
     }
+    if (!process.device.empty()) {
+      fail(fmt::format("arm: --device: expected an arm of a survey, but {} measures a model",
+                       first));
+    }
     return run_measured_arms(folders, process, watch);
   }
   if (folders.size() > 1) fail("arm: FOLDER: expected one arm of a survey, but got more");
   if (threads == 0) {
     threads = read_json(fs::path(first) / kArmFile).at("settings").value("threads", 1);
   }
-  if (is_own_arm(first)) return run_own_arm(first, threads, process, watch);
+  if (is_own_arm(first)) {
+    if (!process.device.empty() && process.device != kCpu) {
+      fail(fmt::format("arm: --device: expected cpu for an encoding of one's own, but got {}",
+                       process.device));
+    }
+    return run_own_arm(first, threads, process, watch);
+  }
   return status_of(open_plugin(threads).run_arm(first, watch));
 }
 

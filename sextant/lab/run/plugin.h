@@ -27,7 +27,8 @@ struct Watch {
   std::function<void(const Report&)> report = [](const Report&) {};
   const volatile std::sig_atomic_t* stop = nullptr;  // not 0: save the state and return
   double seconds_between_checkpoints = 5;            // 0: a checkpoint after every step
-  bool grouped = false;  // the arm is trained by all processes that the launcher has started
+  bool grouped = false;     // the arm is trained by all processes that the launcher has started
+  std::string device = {};  // of this run, whatever the arm's settings say; empty: as they say
 };
 
 // A request for samples of an encoding: one layer and one sequence, with the parameters at their
@@ -69,6 +70,9 @@ struct Plugin {
   // Constructs every method and model once, so that a wrong option is reported before hours of
   // work.
   void (*check)(const Settings& settings, std::span<const Arm> arms);
+  // Throws Error with the reason if this machine or libtorch does not have the device. It is called
+  // before other functions that use the device.
+  void (*check_device)(const std::string& device);
   // How many channels of the input the arm's method adds a vector to; 0: none.
   int64_t (*added_channels)(const Settings& settings, const Arm& arm);
   // The cost of an arm that is trained on this task.

@@ -192,7 +192,11 @@ SurveyEnd run_survey(const SurveyOptions& options) {
 
   const std::vector<Arm> arms = not_done(options);
   if (!arms.empty() && options.hand_out.stage != Stage::kCollect) {
-    open_plugin(options.settings.threads).check(options.settings, options.arms);
+    const Plugin& plugin = open_plugin(options.settings.threads);
+    // Prepared and launched arms run on other machines; the estimate of a dry run measures here.
+    const bool here = options.hand_out.stage == Stage::kRun && options.hand_out.launch.empty();
+    if (here || options.dry_run) plugin.check_device(options.settings.device);
+    plugin.check(options.settings, options.arms);
     check_own_arms(options.settings, arms);
   }
   if (options.dry_run) {

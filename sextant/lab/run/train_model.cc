@@ -94,6 +94,10 @@ void prepare(const TrainModelOptions& options, const fs::path& work, const json&
 
 void check_ranks(const TrainingPlan& plan, int64_t ranks) {
   check_rows(plan.settings.training.batch, ranks);
+  if (ranks > 1 && plan.settings.device != kCpu) {
+    fail(fmt::format("training: device: expected cpu for {} processes, but got {}", ranks,
+                     plan.settings.device));
+  }
   if (ranks > 1 && is_own_method(plan.arm.method)) {
     fail(fmt::format("training: method: expected one of Sextant's own for {} processes, but got {}",
                      ranks, plan.arm.method));
@@ -218,11 +222,9 @@ TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result,
 
 json default_plan() {
   Settings settings;
-  json plan = {{"method", "rope"},
-               {"options", json::object()},
-               {"seed", uint64_t{0}},
-               {"memory", 0},
-               {"objective", name(Objective::kCausal)},
+  json plan = {{"method", "rope"},          {"options", json::object()},
+               {"seed", uint64_t{0}},       {"memory", 0},
+               {"device", settings.device}, {"objective", name(Objective::kCausal)},
                {"text", json::array()}};
   const json all = settings;
   for (const char* part : kSettings) plan[part] = all.at(part);
@@ -258,6 +260,7 @@ TrainingPlan read_plan(const fs::path& file) {
   fields.read("objective", objective);
   json settings = Settings{};
   settings["objective"] = objective;
+  settings["device"] = fields.at("device");
   for (const char* part : kSettings) settings[part] = fields.at(part);
   fields.finish();
   try {
@@ -288,7 +291,9 @@ TrainEnd train_model(const TrainModelOptions& options) {
       fail("training: " + options.directory.string() +
            " holds a model; choose another --to, or remove it");
     }
-    open_plugin(plan.settings.threads).check(plan.settings, std::vector<Arm>{plan.arm});
+    const Plugin& plugin = open_plugin(plan.settings.threads);
+    plugin.check_device(plan.settings.device);
+    plugin.check(plan.settings, std::vector<Arm>{plan.arm});
     if (own.rank > 0) return join(options, manifest, own.size);
   }
   if (own.rank > 0) return TrainEnd::kDone;

@@ -7,7 +7,7 @@
 // The file lists the fields that differ from the defaults (example_plan()):
 //
 //   {"method": "rope", "options": {"base": 500000.0}, "seed": 0, "memory": 0, "threads": 1,
-//    "objective": "causal" or "masked" (bytes, with attention in both directions),
+//    "device": "cpu", "objective": "causal" or "masked" (bytes, with attention in both directions),
 //    "model": {"layers": 6, "width": 256, "heads": 8, ...}, "training": {"length": 256, ...},
 //    "test": {"blocks": 64, "share": 0.05, ...}, "text": ["book.txt", "folder"]}
 #pragma once

@@ -57,7 +57,7 @@ std::string right_of(const Decoder& decoder, Task task, const AtDistance& at, in
   const Answers answers = answers_of(task);
   const at::Tensor logits =
       task == Task::kPairs ? decoder.last_logits(tokens) : decoder.logits_at(tokens, positions);
-  const at::Tensor given = logits.narrow(1, answers.first, answers.count).argmax(1);
+  const at::Tensor given = logits.narrow(1, answers.first, answers.count).argmax(1).cpu();
   std::string right;
   for (size_t n = 0; n < expected.size(); ++n) {
     right += given.data_ptr<int64_t>()[n] == expected[n] ? '1' : '0';

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/lab/run/survey_arms.h"
+#include "sextant/lab/torch/device.h"
 #include "sextant/lab/torch/trainer.h"
 
 namespace sextant::lab {
@@ -28,10 +29,12 @@ double seconds_of(const auto& work) {
 
 ArmCost cost_of_arm(const Settings& settings, Task task) {
   at::globalContext().setFlushDenormal(true);
+  const c10::Device device = device_named(settings.device);
   const TrainingOptions training = training_of(settings, task);
   const DecoderOptions model = model_of(settings, task);
   Decoder decoder(
       model, make_method("rope", model_shape(model, training.length), nlohmann::json::object()), 0);
+  decoder.move_to(device);
   const auto tokens = [](int64_t rows, int64_t length) {
     return at::full({rows, length}, 1, at::kLong);
   };
@@ -54,11 +57,9 @@ ArmCost cost_of_arm(const Settings& settings, Task task) {
   const int64_t longest = longest_of(settings, task);
   const at::Tensor text = tokens(std::max<int64_t>(1, kMostTokens / longest), longest);
   const auto read = [&] {
-    if (task == Task::kPairs) {
-      decoder.last_logits(text);
-    } else {
-      decoder.logits(text);
-    }
+    const at::Tensor logits =
+        task == Task::kPairs ? decoder.last_logits(text) : decoder.logits(text);
+    if (!device.is_cpu()) logits.sum().item<float>();  // waits for the device
   };
   read();
   cost.test_seconds =

@@ -34,7 +34,7 @@ std::vector<int64_t> in_both_directions(const std::vector<int64_t>& distances) {
 std::vector<at::Tensor> position_parameters(const Decoder& decoder) {
   std::vector<at::Tensor> found;
   for (const at::Tensor& parameter : decoder.method_parameters())
-    found.push_back(parameter.detach().to(at::kDouble));
+    found.push_back(parameter.detach().cpu().to(at::kDouble));
   return found;
 }
 

@@ -54,7 +54,7 @@ std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_
   const auto pieces = [&](int64_t first) {
     return text.narrow(0, first, count).view({count / length, length});
   };
-  const at::Tensor loss = losses_of(decoder, pieces(0), pieces(1), reading).contiguous();
+  const at::Tensor loss = losses_of(decoder, pieces(0), pieces(1), reading).cpu().contiguous();
   const float* data = loss.data_ptr<float>();
   return {data, data + count};
 }
@@ -81,6 +81,7 @@ std::vector<float> losses_of_hidden(const Decoder& decoder, const at::Tensor& te
       (decoder.options().query_token >= 0
            ? decoder.permuted_losses(text, targets, hidden.to(at::kLong))
            : decoder.losses(text.masked_fill(hidden, kMaskToken), targets, none))
+          .cpu()
           .contiguous();
   return {loss.data_ptr<float>(), loss.data_ptr<float>() + loss.numel()};
 }

@@ -7,6 +7,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/lab/data/masked_text.h"
+#include "sextant/lab/torch/device.h"
 #include "sextant/models/hugging_face/tokenizer.h"
 #include "sextant/torch/methods/shared/dropped_channels.h"
 
@@ -59,7 +60,7 @@ void check(const EvaluationRequest& request, const ModelConfig& config) {
 }  // namespace
 
 ModelOnText::ModelOnText(const EvaluationRequest& request)
-    : saved(read_model(request.model)), corpus() {
+    : device(device_named(request.device)), saved(read_model(request.model)), corpus() {
   check(request, saved.config);
   drop_channels = request.drop_channels;
   drop_seed = request.drop_seed;
@@ -70,6 +71,7 @@ ModelOnText::ModelOnText(const EvaluationRequest& request)
         make_method(config.method, shape, nlohmann::json::parse(config.options)), shape,
         drop_channels, request.drop_seed));
   }
+  saved.decoder.move_to(device);
   corpus = read_corpus(request.text, request.share);
   const int64_t longest = request.lengths.back(), trained = saved.config.train_length;
   test = {.lengths = request.lengths, .bin = longest};

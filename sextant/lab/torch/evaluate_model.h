@@ -20,6 +20,7 @@ struct ModelOnText {
   Evaluation evaluate(const std::function<void(int64_t)>& on_block) const;
   ModelEvaluation described(const Evaluation& evaluation) const;
 
+  c10::Device device;
   SavedModel saved;
   Corpus corpus;
   TestOptions test;

@@ -256,7 +256,7 @@ std::string write_model(const ModelConfig& config, const Decoder& decoder, const
       places_of(decoder, {.config = config, .family = choice.family, .one_matrix = false});
   std::map<std::string, at::Tensor> parameters;
   for (const NamedParameter& parameter : decoder.parameters()) {
-    parameters[parameter.name] = parameter.value.detach();
+    parameters[parameter.name] = parameter.value.detach().cpu();
   }
   Safetensors content;
   content.metadata = {{"format", "pt"}, {"made_by", "sextant"}};

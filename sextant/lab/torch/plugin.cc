@@ -6,6 +6,7 @@
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/run/arm_process.h"
 #include "sextant/lab/torch/cost.h"
+#include "sextant/lab/torch/device.h"
 #include "sextant/lab/torch/evaluate_model.h"
 #include "sextant/lab/torch/extend_model.h"
 #include "sextant/lab/torch/model_folder.h"
@@ -32,6 +33,7 @@ std::vector<KnownMethod> known_methods() {
 // Encodings of one's own are checked in Python (run/own_arms.h).
 void check_arms(const Settings& settings, std::span<const Arm> arms) {
   for (const Arm& arm : arms) {
+    check_device_of(arm, settings.device);
     if (!is_own_method(arm.method)) {
       method_of(arm, settings);
     } else if (arm.drop_channels > 0) {
@@ -40,6 +42,8 @@ void check_arms(const Settings& settings, std::span<const Arm> arms) {
     }
   }
 }
+
+void check_device(const std::string& device) { device_named(device); }
 
 int64_t added_channels_of(const Settings& settings, const Arm& arm) {
   return is_own_method(arm.method) ? 0 : method_of(arm, settings)->added_channels();
@@ -65,6 +69,7 @@ extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
   static const sextant::lab::Plugin plugin{.version = sextant::version(),
                                            .methods = sextant::lab::known_methods,
                                            .check = sextant::lab::check_arms,
+                                           .check_device = sextant::lab::check_device,
                                            .added_channels = sextant::lab::added_channels_of,
                                            .cost = sextant::lab::cost_of_arm,
                                            .run_arm = sextant::lab::run_arm,

@@ -18,6 +18,7 @@
 #include "sextant/lab/run/survey_arms.h"
 #include "sextant/lab/torch/accuracy.h"
 #include "sextant/lab/torch/attention_entropy.h"
+#include "sextant/lab/torch/device.h"
 #include "sextant/lab/torch/encoding_samples.h"
 #include "sextant/lab/torch/evaluate.h"
 #include "sextant/lab/torch/model_folder.h"
@@ -53,6 +54,12 @@ void remove_files(const fs::path& directory, const auto& ends_so) {
   }
 }
 
+c10::Device device_of(const ArmTask& task, const Watch& watch) {
+  const std::string& name = watch.device.empty() ? task.settings.device : watch.device;
+  check_device_of(task.arm, name);
+  return device_named(name);
+}
+
 class ArmRun {
  public:
   ArmRun(const fs::path& directory, const Watch& watch, Group group)
@@ -60,12 +67,15 @@ class ArmRun {
         watch_(watch),
         group_(std::move(group)),
         task_(read_task(directory)),
+        device_(device_of(task_, watch)),
         length_(training_of(task_.settings, task_.arm.task).length),
         decoder_(model_of(task_.settings, task_.arm), method_of(task_.arm, task_.settings),
                  task_.arm.seed) {
     result_.arm = task_.arm;
     result_.weights = decoder_.weights();
-    result_.machine = processor() + ", libtorch " TORCH_VERSION;
+    result_.machine = processor() + (device_.is_cpu() ? "" : ", " + gpu_name(device_)) +
+                      ", libtorch " TORCH_VERSION;
+    decoder_.move_to(device_);
   }
 
   void run() {
@@ -109,6 +119,9 @@ class ArmRun {
                                              [&](int64_t block) { tested(block, options.blocks); });
       result_.lengths = evaluation.lengths;
       result_.loss_at = evaluation.loss_at;
+      // The statistics are computed on the CPU: their matrices of weights have a column for each
+      // key, more than the kernels of GPUs take.
+      decoder_.move_to(at::kCPU);
       // Statistics of two streams would be those of the content stream, which predicts nothing.
       if (task_.arm.memory == 0 && !task_.arm.two_streams) {
         const bool draws = task_.arm.seed == 0;
@@ -149,6 +162,7 @@ class ArmRun {
   const Watch& watch_;
   Group group_;  // of which this is rank 0
   ArmTask task_;
+  c10::Device device_;
   int64_t length_;  // L: the length of the method, which tuning exceeds
   Decoder decoder_;
   ArmResult result_;

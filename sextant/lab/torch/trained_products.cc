@@ -29,7 +29,7 @@ at::Tensor parameter(const Decoder& decoder, const std::string& name) {
   const std::vector<NamedParameter>& all = decoder.parameters();
   const auto found = std::ranges::find(all, name, &NamedParameter::name);
   if (found == all.end()) fail("decoder: there is no parameter " + name);
-  return found->value.detach().to(at::kDouble);
+  return found->value.detach().cpu().to(at::kDouble);
 }
 
 // The vectors [positions, width] as a layer's norm passes them on, but for its division.
@@ -96,7 +96,7 @@ PositionProducts trained_products(const Decoder& decoder, const Decoder& untrain
   const int64_t count = shape.train_length;
   std::vector<at::Tensor> parameters;
   for (const at::Tensor& one : decoder.method_parameters())
-    parameters.push_back(one.detach().to(at::kDouble));
+    parameters.push_back(one.detach().cpu().to(at::kDouble));
   std::vector<double> added =
       added_by(method, shape, {.queries = count, .keys = count}, parameters);
   if (added.empty()) return {};

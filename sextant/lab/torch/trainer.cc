@@ -14,9 +14,8 @@
 #include <utility>
 
 #include "sextant/base/error.h"
-#include "sextant/dense/adamw.h"
 #include "sextant/lab/run/training_ranks.h"
-#include "sextant/torch/operators/executor.h"
+#include "sextant/lab/torch/optimizer.h"
 
 namespace sextant::lab {
 namespace {
@@ -24,40 +23,25 @@ namespace {
 constexpr int64_t kNumbersBesideGradients = 3;  // see sums()
 
 std::string bytes_of(const at::Tensor& tensor) {
-  const at::Tensor whole = tensor.detach().contiguous();
+  const at::Tensor whole = tensor.detach().cpu().contiguous();
   return {static_cast<const char*>(whole.data_ptr()), whole.nbytes()};
 }
 
-// A tensor like `like` with these bytes.
+// A tensor like `like`, on its device, with these bytes.
 at::Tensor tensor_of(const std::string& bytes, const at::Tensor& like, const std::string& name) {
-  at::Tensor tensor = at::empty(like.sizes(), like.options());
+  at::Tensor tensor = at::empty(like.sizes(), like.options().device(at::kCPU));
   if (bytes.size() != tensor.nbytes()) {
     fail("checkpoint: " + name + ": expected " + std::to_string(tensor.nbytes()) +
          " bytes, but got " + std::to_string(bytes.size()));
   }
   std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
-  return tensor;
-}
-
-// The norm of all gradients as one vector.
-double norm_of(const std::vector<at::Tensor>& gradients) {
-  double squares = 0;
-  for (const at::Tensor& gradient : gradients) {
-    if (!gradient.defined()) continue;
-    squares +=
-        dense::sum_of_squares(gradient.data_ptr<float>(), gradient.numel(), torch_executor());
-  }
-  return std::sqrt(squares);
+  return tensor.to(like.device());
 }
 
 }  // namespace
 
 // The moments of AdamW, one pair per parameter in the decoder's order.
 struct Trainer::Optimizer {
-  struct Moments {
-    at::Tensor first, second;
-  };
-
   explicit Optimizer(const Decoder& decoder) {
     // Allocated at the start, so that they can be saved and restored at any step.
     for (const NamedParameter& parameter : decoder.parameters())
@@ -89,6 +73,9 @@ Trainer::Trainer(const TrainingOptions& options, Batches batches, Decoder& decod
       group_(std::move(group)),
       optimizer_(std::make_unique<Optimizer>(decoder)) {
   check_rows(options.batch, group_.size());
+  if (group_.size() > 1 && !decoder.device().is_cpu())
+    fail("training: device: expected cpu for a group of processes, but got " +
+         decoder.device().str());
 }
 
 Trainer::Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder,
@@ -191,14 +178,7 @@ void Trainer::apply(const std::vector<at::Tensor>& gradients, double norm) {
     adamw.rate =
         options_.learning_rate * parameter.learning_rate_scale * learning_rate_at(options_, step_);
     adamw.decay = parameter.weight_decay ? options_.weight_decay : 0;
-    const Optimizer::Moments& moments = optimizer_->moments[n];
-    dense::advance(adamw,
-                   {.weight = parameter.value.data_ptr<float>(),
-                    .moment1 = moments.first.data_ptr<float>(),
-                    .moment2 = moments.second.data_ptr<float>(),
-                    .gradient = gradients[n].data_ptr<float>(),
-                    .count = gradients[n].numel()},
-                   torch_executor());
+    lab::advance(adamw, parameter.value, optimizer_->moments[n], gradients[n]);
   }
 }
 
@@ -236,7 +216,8 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   }
   Memory memory{.limit = memory_.limit};
   const int64_t positions = std::min(memory.limit, checkpoint.step * options_.length);
-  const at::Tensor all = at::empty({options_.batch, positions, decoder_.options().width});
+  const at::Tensor all = at::empty({options_.batch, positions, decoder_.options().width},
+                                   at::TensorOptions(decoder_.device()));
   for (int64_t n = 0; positions > 0 && n < decoder_.options().layers; ++n) {
     memory.layers.push_back(own_rows(read("memory/" + std::to_string(n), all)).clone());
   }

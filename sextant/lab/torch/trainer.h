@@ -13,6 +13,9 @@
 //
 // The number of ranks is no part of the state. Another number adds in another order: results then
 // differ by rounding. All ranks call the functions of their trainers in the same order.
+//
+// A trainer computes on the decoder's device, which is no part of the state either. Batches are
+// made on the CPU. A group needs decoders on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +43,8 @@ struct Requests {
 class Trainer {
  public:
   // Keeps references to options and decoder. The decoders of all ranks of the group have the same
-  // weights. Throws Error if the batch is no multiple of the ranks.
+  // weights. Throws Error if the batch is no multiple of the ranks, or if a group of several has a
+  // decoder on another device than the CPU.
   Trainer(const TrainingOptions& options, Batches batches, Decoder& decoder, int64_t memory = 0,
           Group group = Group());
   // Trains on text, see text_batches(). memory: positions; 0: windows at random positions.

@@ -99,6 +99,14 @@ Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, 
   }
 }
 
+void Decoder::move_to(c10::Device device) {
+  if (device == this->device()) return;
+  for (NamedParameter& parameter : parameters_) {
+    parameter.value.mutable_grad().reset();
+    parameter.value.set_data(parameter.value.detach().to(device));
+  }
+}
+
 at::Tensor Decoder::logits(const at::Tensor& tokens) const {
   Memory none;
   return logits(tokens, none);
@@ -113,7 +121,7 @@ at::Tensor Decoder::losses(const at::Tensor& tokens, const at::Tensor& targets,
   check_tokens(tokens);
   if (targets.sizes() != tokens.sizes())
     fail("decoder: targets: expected as many as tokens, but got another shape");
-  return losses_of(read(tokens, memory), targets);
+  return losses_of(read(tokens, memory), here(targets));
 }
 
 at::Tensor Decoder::losses_of(const at::Tensor& stream, const at::Tensor& targets) const {
@@ -136,14 +144,15 @@ at::Tensor Decoder::embedded(const at::Tensor& tokens, const Layout& layout,
 
 at::Tensor Decoder::last_logits(const at::Tensor& tokens) const {
   check_tokens(tokens);
-  const Reading reading = {.layout = layout_of(tokens, 0), .last_only = true};
-  return logits_of(read(tokens, reading, [](size_t, const at::Tensor& x) { return x; })).squeeze(1);
+  const at::Tensor ids = here(tokens);
+  const Reading reading = {.layout = layout_of(ids, 0), .last_only = true};
+  return logits_of(read(ids, reading, [](size_t, const at::Tensor& x) { return x; })).squeeze(1);
 }
 
 at::Tensor Decoder::logits_at(const at::Tensor& tokens, const at::Tensor& positions) const {
   Memory none;
   const at::Tensor x = read(tokens, none);
-  const at::Tensor rows = positions.view({-1, 1, 1}).expand({-1, 1, options_.width});
+  const at::Tensor rows = here(positions).view({-1, 1, 1}).expand({-1, 1, options_.width});
   return logits_of(x.gather(1, rows)).squeeze(1);
 }
 
@@ -159,8 +168,9 @@ Layout Decoder::layout_of(const at::Tensor& tokens, int64_t before) const {
   return layout;
 }
 
-at::Tensor Decoder::read(const at::Tensor& tokens, Memory& memory) const {
-  check_tokens(tokens);
+at::Tensor Decoder::read(const at::Tensor& given, Memory& memory) const {
+  check_tokens(given);
+  const at::Tensor tokens = here(given);
   if (memory.limit != 0 || !memory.layers.empty()) check_memory(memory, tokens.size(0));
   // Positions count from the first one in memory: a relative method uses distances only.
   const int64_t before = memory.positions(), keys = before + tokens.size(1);
@@ -348,8 +358,8 @@ at::Tensor Decoder::projection(const LayerProjection& which) const {
   const bool queries = which.of == LayerProjection::Of::kQuery;
   const int64_t query_rows = options_.heads * options_.head_dim();
   const int64_t rows = queries ? query_rows : options_.key_heads * options_.head_dim();
-  if (which.bias) return at::zeros({rows});  // this decoder has no biases
   const at::Tensor& in = layers_[static_cast<size_t>(which.layer)].attention_in;
+  if (which.bias) return at::zeros({rows}, in.options());  // this decoder has no biases
   return in.narrow(0, queries ? 0 : query_rows, rows);
 }
 

@@ -17,7 +17,9 @@
 // call, with every method.
 //
 // The decoder is pre-norm and has no biases. It holds its parameters as plain tensors and computes
-// with tensor functions; parameters() lists them for training, saving and loading.
+// with tensor functions; parameters() lists them for training, saving and loading. It computes
+// where its parameters are: on the CPU, or after move_to() on a CUDA device. Token ids, targets and
+// other integers of a call may be on the CPU in any case; results are on the decoder's device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -89,6 +91,11 @@ class Decoder {
   // sizes do not fit.
   Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, uint64_t seed);
 
+  // Copies the parameters to another device, without their gradients. Tensors of parameters() stay
+  // the same objects.
+  void move_to(c10::Device device);
+  c10::Device device() const { return embedding_.device(); }
+
   // int64 [batch, length] -> [batch, length, vocabulary]. The first column has position 0.
   at::Tensor logits(const at::Tensor& tokens) const;
 
@@ -114,12 +121,12 @@ class Decoder {
   // this position.
   at::Tensor last_logits(const at::Tensor& tokens) const;
 
-  // An empty cache with this decoder's sizes. page_rows: see KvCacheShape.
+  // An empty cache with this decoder's sizes, on the CPU. page_rows: see KvCacheShape.
   DecoderCache new_cache(int64_t page_rows = 256) const;
 
   // The logits of the next tokens of cached sequences, int64 [sequences, rows] -> [sequences, rows,
-  // vocabulary], without gradient. Each sequence's first token has position 0. If an Error is
-  // thrown, the cache is unchanged.
+  // vocabulary], without gradient. Each sequence's first token has position 0. The decoder must be
+  // on the CPU. If an Error is thrown, the cache is unchanged.
   at::Tensor logits(const at::Tensor& tokens, DecoderCache& cache,
                     std::span<const int64_t> sequences) const;
 
@@ -152,6 +159,7 @@ class Decoder {
     at::Tensor input_before = {};             // Layout::input_before, of embed() only
   };
 
+  at::Tensor here(const at::Tensor& x) const { return x.to(device()); }
   void check_memory(const Memory& memory, int64_t batch) const;
   void check_cache(const DecoderCache& cache) const;
   // Returns the residual stream after all layers. seen_by(index, x) returns the rows from which a

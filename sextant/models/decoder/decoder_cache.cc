@@ -70,7 +70,9 @@ DecoderCache Decoder::new_cache(int64_t page_rows) const {
   // A method may keep more columns with each key than its head_dim.
   const at::Tensor no_keys = at::empty({1, options_.key_heads, 0, options_.head_dim()});
   const at::Tensor no_input = at::empty({1, 0, options_.width});
-  const at::Tensor keys = with_key_columns(*method_, no_keys, no_input, 0, method_parameters());
+  std::vector<at::Tensor> parameters = method_parameters();
+  for (at::Tensor& parameter : parameters) parameter = parameter.cpu();
+  const at::Tensor keys = with_key_columns(*method_, no_keys, no_input, 0, parameters);
   DecoderCache cache(options_.layers, {.key_heads = options_.key_heads,
                                        .key_columns = keys.size(3),
                                        .value_columns = options_.head_dim(),
@@ -82,6 +84,8 @@ DecoderCache Decoder::new_cache(int64_t page_rows) const {
 }
 
 void Decoder::check_cache(const DecoderCache& cache) const {
+  if (!device().is_cpu())
+    fail("decoder: cache: expected a decoder on the CPU, but it is on " + device().str());
   if (cache.layers_.size() != layers_.size())
     fail("decoder: cache: expected one of " + std::to_string(layers_.size()) + " layers, but got " +
          std::to_string(cache.layers_.size()));

@@ -19,7 +19,7 @@ at::Tensor Decoder::permuted_losses(const at::Tensor& tokens, const at::Tensor& 
     fail(
         "decoder: order: expected a method without a recurrence over the input, which would show "
         "tokens of higher rank");
-  return losses_of(query_stream(tokens, order), targets);
+  return losses_of(query_stream(here(tokens), here(order)), here(targets));
 }
 
 at::Tensor Decoder::query_stream(const at::Tensor& tokens, const at::Tensor& order) const {

@@ -79,6 +79,18 @@ TEST(Settings, SayWhichOneIsOutOfRange) {
   EXPECT_THAT(error_of({.retrieval = {.width = 30}}), HasSubstr("width: expected a multiple"));
   EXPECT_EQ(error_of({.retrieval = {.steps = 0, .length = 1}}), "") << "left out";
   EXPECT_THAT(error_of({.threads = 0}), HasSubstr("threads: expected 1 to"));
+  EXPECT_EQ(error_of({.device = "mps"}), "device: expected cpu or cuda, but got mps");
+  EXPECT_EQ(error_of({.device = "cuda:x"}),
+            "device: expected the number of a GPU after cuda:, but got cuda:x");
+  for (const char* device : {"cpu", "cuda", "cuda:1"}) EXPECT_EQ(error_of({.device = device}), "");
+}
+
+// Manifests and checkpoints of trainings on the CPU are those of versions without devices.
+TEST(Settings, NameTheDeviceOnlyIfItIsNotTheCpu) {
+  EXPECT_FALSE(json(Settings()).contains("device"));
+  Settings settings;
+  settings.device = "cuda:1";
+  EXPECT_EQ(json(settings).get<Settings>().device, "cuda:1");
 }
 
 TEST(Settings, OfPairsAreThoseOfTextButForWhatTheySay) {
