@@ -53,7 +53,7 @@ def limits(survey):
         "use.") + paragraph(
         "* Each method has the defaults of its page and the same schedule of training. None is "
         "tuned, and a method that learns slowly counts as worse, or as not learned.") + paragraph(
-        f"* {survey.document['seeds']} seeds are planned. Their interval is wide where trainings "
+        f"* There are {survey.document['seeds']} seeds. Their interval is wide where trainings "
         "differ, and a method that is not told apart from another one is not thereby equal.") + (
         paragraph("* " + second_scale(survey)))
 

@@ -104,9 +104,10 @@ def claims(survey):
     rows.append(["all", *(f"**{counts[outcome]}**" for outcome in OUTCOMES)])
     return paragraph(
         f"{known}; {len(document['claims'])} of them compare arms of this survey. "
-        f"{counts['holds']} are confirmed at this scale, {counts['fails']} are refuted, "
-        f"{counts['undecided']} are undecided, and {counts['not learned']} are not decided because "
-        "a method has not learned the task.") + "\n" + table(head, rows)
+        f"{counts['holds']} are confirmed at this scale, {counts['fails']} are refuted, and "
+        f"{counts['undecided']} are undecided" + (
+            f"; {counts['not learned']} are not decided because a method has not learned the task."
+            if counts["not learned"] else ".")) + "\n" + table(head, rows)
 
 
 def claim_list(survey):
