@@ -12,32 +12,19 @@ import sextant
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "package"))
 
-from made_methods import HEADS, HEAD_DIM, LENGTH, layer_input, make  # noqa: E402
-
-
-def rows(length, batch=2, seed=3):
-    torch.manual_seed(seed)
-    return [torch.randn(batch, HEADS, length, HEAD_DIM) for _ in range(3)]
+from made_methods import HEADS, LENGTH, in_parts, layer_input, make, random_rows  # noqa: E402
 
 
 def on_cuda(tensors):
     return [x.to("cuda") for x in tensors]
 
 
-def in_parts(run, tensors, ends):
-    first, parts = 0, []
-    for last in ends:
-        parts.append(run(*(x[:, :, first:last] for x in tensors)))
-        first = last
-    return torch.cat(parts, 2)
-
-
 @torch.no_grad()
 def both(act, page_rows=16, **options):
     """The results of act(cache, tensors) on the CPU and on CUDA, tensors being 40 rows of two
     sequences."""
-    return [act(sextant.Cache(page_rows=page_rows, **options), [x.to(device) for x in rows(40)])
-            for device in ("cpu", "cuda")]
+    return [act(sextant.Cache(page_rows=page_rows, **options),
+                [x.to(device) for x in random_rows(40)]) for device in ("cpu", "cuda")]
 
 
 def fill(cache, k, v, **first):
@@ -60,7 +47,7 @@ class CudaCache(unittest.TestCase):
 
     @torch.no_grad()
     def test_every_method(self):
-        q, k, v = rows(LENGTH)
+        q, k, v = random_rows(LENGTH)
         for name in sextant.methods():
             with self.subTest(name):
                 method = make(name).float()
@@ -170,7 +157,7 @@ class CudaCache(unittest.TestCase):
 
     @torch.no_grad()
     def test_refusals_name_the_field_and_change_nothing(self):
-        q, k, v = on_cuda(rows(4))
+        q, k, v = on_cuda(random_rows(4))
         attend = lambda cache: sextant.attention(q, k, v, method="rope", cache=cache)
         self.refused("dtype: expected float32, bfloat16 or float16 on cuda:0, but got int8", attend,
                      sextant.Cache(dtype=torch.int8))
@@ -184,7 +171,7 @@ class CudaCache(unittest.TestCase):
         cache = sextant.Cache(page_rows=16, dtype=torch.float16)
         attend(cache)
         self.refused("q: expected .* on cuda:0, as the cache, but got Float on cpu",
-                     lambda c: sextant.attention(*rows(4), method="rope", cache=c), cache)
+                     lambda c: sextant.attention(*random_rows(4), method="rope", cache=c), cache)
         self.refused("k: expected finite numbers that are finite in Half, but got a larger one",
                      lambda c: c.append(k * 1e6, v), cache)
         self.refused("rotated_by: expected none, as the cache is on cuda:0",
@@ -197,7 +184,7 @@ class CudaCache(unittest.TestCase):
     def test_keys_are_constants_and_queries_have_gradients(self):
         expected, found = [], []
         for device, into in (("cpu", expected), ("cuda", found)):
-            q, k, v = (x.to(device) for x in rows(12))
+            q, k, v = (x.to(device) for x in random_rows(12))
             cache = sextant.Cache()
             fill(cache, k[:, :, :11], v[:, :, :11])
             query = q[:, :, 11:].clone().requires_grad_()

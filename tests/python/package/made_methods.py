@@ -54,6 +54,21 @@ def inputs():
             for _ in range(3)]
 
 
+def random_rows(length, batch=2, heads=HEADS, seed=3):
+    """q, k and v of a decoder."""
+    torch.manual_seed(seed)
+    return [torch.randn(batch, heads, length, HEAD_DIM) for _ in range(3)]
+
+
+def in_parts(run, tensors, ends):
+    """The results of run(q, k, v) over parts of the rows, which end at `ends`."""
+    first, parts = 0, []
+    for last in ends:
+        parts.append(run(*(x[:, :, first:last] for x in tensors)))
+        first = last
+    return torch.cat(parts, 2)
+
+
 def layer_input():
     torch.manual_seed(3)
     return torch.randn(2, LENGTH, HEADS * HEAD_DIM, dtype=torch.float64, requires_grad=True)

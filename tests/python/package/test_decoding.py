@@ -8,27 +8,16 @@ import torch
 
 import sextant
 
-from made_methods import HEADS, HEAD_DIM, LENGTH, layer_input, make
+from made_methods import HEADS, HEAD_DIM, LENGTH, in_parts, layer_input, make, random_rows
 
 
 class Decoding(unittest.TestCase):
     """Decoding over a cache in any chunks gives the same as one call, also after truncating,
     forking, moving and saving sequences."""
 
-    def rows(self, length, batch=2, heads=HEADS, seed=3):
-        torch.manual_seed(seed)
-        return [torch.randn(batch, heads, length, HEAD_DIM) for _ in range(3)]
-
-    def in_parts(self, run, tensors, ends):
-        first, parts = 0, []
-        for last in ends:
-            parts.append(run(*(x[:, :, first:last] for x in tensors)))
-            first = last
-        return torch.cat(parts, 2)
-
     @torch.no_grad()
     def test_every_method(self):
-        q, k, v = self.rows(LENGTH)
+        q, k, v = random_rows(LENGTH)
         for name in sextant.methods():
             with self.subTest(name):
                 method = make(name).float()
@@ -36,7 +25,7 @@ class Decoding(unittest.TestCase):
                 whole = method(*tensors)
                 for ends in (range(1, LENGTH + 1), (3, 4, LENGTH)):
                     cache = sextant.Cache(page_rows=16)
-                    parts = self.in_parts(lambda *t: method(*t, cache=cache), tensors, ends)
+                    parts = in_parts(lambda *t: method(*t, cache=cache), tensors, ends)
                     self.assertLess((parts - whole).abs().max().item(), 1e-5)
                     rows = [cache.rows(sequence) for sequence in cache.sequences]
                     self.assertEqual(rows, [LENGTH, LENGTH])
@@ -68,18 +57,18 @@ class Decoding(unittest.TestCase):
             make("sinusoidal").embed(x.double(), input_before=x[:, :1])
 
     def test_grouped_heads_by_name(self):
-        q = self.rows(40, heads=4)[0]
-        _, k, v = self.rows(40, heads=2)
+        q = random_rows(40, heads=4)[0]
+        _, k, v = random_rows(40, heads=2)
         whole = sextant.attention(q, k, v, method="rope")
         cache = sextant.Cache()
-        parts = self.in_parts(
+        parts = in_parts(
             lambda *t: sextant.attention(*t, method="rope", cache=cache), (q, k, v), (30, 31, 40)
         )
         self.assertLess((parts - whole).abs().max().item(), 1e-5)
 
     def test_texts_of_other_lengths_and_positions(self):
         options = dict(method="rope", stretch="dynamic-ntk", train_length=8)
-        tensors = self.rows(30)
+        tensors = random_rows(30)
         whole = sextant.attention(*tensors, **options)
         cache = sextant.Cache()
         cache.prepare(*tensors[1:])
@@ -94,7 +83,7 @@ class Decoding(unittest.TestCase):
             self.assertLess((out[1] - whole[1, :, 25 + step : 26 + step]).abs().max().item(), 1e-5)
 
     def test_forks_share_and_truncated_texts_forget(self):
-        tensors = self.rows(60, batch=1)
+        tensors = random_rows(60, batch=1)
         whole = sextant.attention(*tensors, method="alibi")
         cache = sextant.Cache(page_rows=16)
         run = lambda first, last, **more: sextant.attention(
@@ -115,7 +104,7 @@ class Decoding(unittest.TestCase):
         self.assertEqual(cache.sequences, [])
 
     def test_moved_and_cut_texts(self):
-        q, k, v = self.rows(20, batch=1)
+        q, k, v = random_rows(20, batch=1)
         cache = sextant.Cache()
         cache.prepare(k, v)
         plain = cache.add(first_position=5)
@@ -146,7 +135,7 @@ class Decoding(unittest.TestCase):
         self.assertLess((out - expected).abs().max().item(), 1e-5)
 
     def test_keys_held_rotated(self):
-        tensors = self.rows(40)
+        tensors = random_rows(40)
         yarn = {"stretch": {"rope_type": "yarn", "factor": 4,
                             "original_max_position_embeddings": 16}}
         for options in ({"base": 500}, {"pairing": "interleaved"}, yarn):
@@ -154,14 +143,14 @@ class Decoding(unittest.TestCase):
                 whole = sextant.attention(*tensors, method="rope", **options)
                 cache = sextant.Cache(page_rows=16, rotated_keys=True)
                 run = lambda *t: sextant.attention(*t, method="rope", cache=cache, **options)
-                parts = self.in_parts(run, tensors, (17, 18, 40))
+                parts = in_parts(run, tensors, (17, 18, 40))
                 self.assertLess((parts - whole).abs().max().item(), 1e-5)
                 keys, _ = cache.read(cache.sequences[0])
                 rotated = sextant.rotate(tensors[1][:1], torch.arange(40), **options)
                 self.assertLess((keys - rotated).abs().max().item(), 1e-5)
 
     def test_keys_held_rotated_give_gradients_to_queries(self):
-        tensors = self.rows(12)
+        tensors = random_rows(12)
         d_out = torch.randn_like(tensors[0][:, :, 11:])
         grads = []
         for rotated_keys in (False, True):
@@ -175,7 +164,7 @@ class Decoding(unittest.TestCase):
 
     @torch.no_grad()
     def test_rotated_keys_that_would_need_another_rotation_are_refused(self):
-        tensors = self.rows(20)
+        tensors = random_rows(20)
         part = lambda first, last: (x[:, :, first:last] for x in tensors)
         dynamic = dict(method="rope", stretch="dynamic-ntk", train_length=16)
         for first, later, message in (
@@ -207,7 +196,7 @@ class Decoding(unittest.TestCase):
                                        (torch.bfloat16, ".*, which bfloat16", 3.4e38)):
             with self.subTest(dtype):
                 cache = sextant.Cache(dtype=dtype)
-                q, k, v = self.rows(9)
+                q, k, v = random_rows(9)
                 sextant.attention(*(x[:, :, :5] for x in (q, k, v)), cache=cache)
                 v[1, 0, 7, 2] = -magnitude
                 for call in (lambda *new: sextant.attention(*new, cache=cache),
@@ -220,7 +209,7 @@ class Decoding(unittest.TestCase):
                     self.assertEqual([cache.rows(n) for n in cache.sequences], [5, 5])
 
     def test_saved_texts_come_back(self):
-        tensors = self.rows(21, batch=1)
+        tensors = random_rows(21, batch=1)
         cache = sextant.Cache()
         sextant.attention(*tensors, cache=cache)
         with tempfile.TemporaryDirectory() as folder:
@@ -243,7 +232,7 @@ class Decoding(unittest.TestCase):
             self.assertEqual(other.sequences, [sequence])
 
     def test_errors_leave_the_cache_as_it_was(self):
-        tensors = self.rows(4)
+        tensors = random_rows(4)
         cache = sextant.Cache()
 
         def fails(text, *arguments, **options):
