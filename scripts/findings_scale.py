@@ -1,6 +1,9 @@
 """The section of docs/findings.md on the second scale: what changes in a larger model."""
+import textwrap
+
 from findings_charts import ticks_of
 from findings_data import interval
+from findings_setting import hours
 from findings_words import STRETCHED, grouped, link, listed, values
 from page_blocks import paragraph, table
 import svg_chart
@@ -30,6 +33,18 @@ def size_of(survey):
             f"{grouped(parameters_of(survey, 'text'))} parameters")
 
 
+def learned_less(survey):
+    """A sentence if the larger model is no better on short text."""
+    smaller, larger = (interval(each.loss(STRETCHED, each.trained).values())[0]
+                       for each in (survey, survey.larger))
+    if larger < smaller:
+        return []
+    training = survey.larger.document["settings"]["training"]
+    return [f"The larger models are not better on short text: the loss of `{STRETCHED}` is "
+            f"{larger:.3f} instead of {smaller:.3f}, as {grouped(training['bytes'])} bytes at the "
+            "same learning rate are too few for them, or the rate too high."]
+
+
 def setting(survey):
     larger = survey.larger
     times = parameters_of(larger, "text") / parameters_of(survey, "text")
@@ -42,8 +57,10 @@ def setting(survey):
         f"trained and tested again with {times:.1f} times the parameters: {size_of(larger)}, "
         f"instead of {size_of(survey)}. The models of the retrieval task have width "
         f"{pairs['width']} instead of {survey.document['settings']['retrieval']['width']}. Text, "
-        f"schedule and lengths are the same, with {document['seeds']} seeds.{done} Both columns "
-        "of a pair are of one method: first the smaller model, then the larger one.")
+        f"schedule and lengths are the same, with {document['seeds']} seeds.{done} It took "
+        f"{hours(larger):.1f} hours of one thread, while other programs ran. Both columns "
+        "of a pair are of one method: first the smaller model, then the larger one.",
+        *learned_less(survey))
 
 
 def scale_table(survey):
@@ -144,7 +161,9 @@ def scale(survey):
 def scale_command(survey):
     if survey.larger is None:
         return NONE_YET
-    return (f"```\n{survey.larger.document['command']} \\\n    --out runs/findings-larger\n"
+    command = survey.larger.document["command"] + " --out runs/findings-larger"
+    lines = textwrap.wrap(command, 94, break_long_words=False, break_on_hyphens=False)
+    return ("```\n" + " \\\n    ".join(lines) + "\n"
             "scripts/draw_findings.py --larger --take runs/findings-larger && "
             "scripts/draw_findings.py\n```\n")
 

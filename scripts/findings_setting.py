@@ -3,13 +3,17 @@ from findings_words import grouped
 from page_blocks import paragraph
 
 
+def hours(survey):
+    """The time of all arms that are done."""
+    rows = [row for label in survey.methods for task in ("text", "pairs")
+            for row in survey.rows(label, task).values()]
+    return sum(row["train_seconds"] + row["test_seconds"] for row in rows) / 3600
+
+
 def sizes(survey):
     document, settings = survey.document, survey.document["settings"]
     rows = {task: [row for label, method in survey.methods.items() if not method["base"]
                    for row in survey.rows(label, task).values()] for task in ("text", "pairs")}
-    all_rows = [row for label in survey.methods for task in ("text", "pairs")
-                for row in survey.rows(label, task).values()]
-    hours = sum(row["train_seconds"] + row["test_seconds"] for row in all_rows) / 3600
     model, pairs = settings["model"], settings["retrieval"]
 
     def parameters(task):
@@ -21,7 +25,7 @@ def sizes(survey):
         f"{document['date']}.",
         f"{'; '.join(document['machines'])}; {settings['threads']} "
         f"thread{'s' * (settings['threads'] > 1)} per arm. The arms that are done took "
-        f"{hours:.1f} hours of one thread.",
+        f"{hours(survey):.1f} hours of one thread.",
         f"Text: {model['layers']} layers of width {model['width']} with {model['heads']} heads, "
         f"{parameters('text')} parameters, {grouped(settings['training']['bytes'])} bytes of "
         f"training in sequences of {survey.trained}; the test scores "

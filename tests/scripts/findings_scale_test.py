@@ -55,6 +55,12 @@ class ScaleTest(unittest.TestCase):
         self.assertIn("| **holds** | **drifts** | 0.80 ± 1.27 | 0.10 ± 0.00 |", row)
         self.assertIn("the same for 3 of 4 methods", plain(answers(found)))
 
+    def test_larger_models_that_are_not_better_are_named(self):
+        self.assertIn("not better on short text: the loss of `rope` is 1.550 instead of 1.550, as "
+                      "800 000 bytes", plain(scale(with_larger({}))))
+        found = with_larger({"rope": method(losses=((1.4, 3.0), (1.5, 3.1)), far=(0.1, 0.1))})
+        self.assertNotIn("not better", plain(scale(found)))
+
     def test_the_first_of_each_scale_is_among_the_methods_of_both(self):
         found = with_larger({"shaw": method(losses=((1.3, 1.31), (1.4, 1.41)), far=(0.9, 0.9))})
         self.assertIn("is `t5` (not told apart from `shaw`) in the smaller model, and `shaw` in "
