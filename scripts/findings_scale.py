@@ -131,8 +131,8 @@ def first_sentences(survey):
             firsts.append(f"`{candidates[0]}`" + (
                 f" (not told apart from {listed(ties)})" if ties else ""))
         if len(firsts) == 2:
-            text.append(f"Of these {kind}, the first that holds and finds far pairs is "
-                        f"{firsts[0]} in the smaller model, and {firsts[1]} in the larger one.")
+            text.append(f"The best of these {kind} with far pairs is {firsts[0]} in the smaller "
+                        f"model and {firsts[1]} in the larger one.")
     return text
 
 

@@ -63,7 +63,7 @@ class ScaleTest(unittest.TestCase):
 
     def test_the_first_of_each_scale_is_among_the_methods_of_both(self):
         found = with_larger({"shaw": method(losses=((1.3, 1.31), (1.4, 1.41)), far=(0.9, 0.9))})
-        self.assertIn("is `t5` (not told apart from `shaw`) in the smaller model, and `shaw` in "
+        self.assertIn("is `t5` (not told apart from `shaw`) in the smaller model and `shaw` in "
                       "the larger one", plain(scale(found)))
 
     def test_claims_that_both_scales_decide_are_compared(self):
