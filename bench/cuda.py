@@ -22,6 +22,12 @@ import subprocess
 import sys
 import time
 
+# Python looks into this folder first, where torch would find this file instead of NVIDIA's package
+# `cuda`, and does without that package if there is an ImportError.
+if __name__ != "__main__":
+    raise ImportError("bench/cuda.py: expected to run as a program")
+sys.path.append(sys.path.pop(0))
+
 import program
 import records
 import torch
