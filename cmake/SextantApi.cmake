@@ -43,7 +43,8 @@ set(sextant_core_headers
   sextant/attention/rotary/rotate.h
   sextant/cache/cache_file.h
   sextant/cache/decoding.h
-  sextant/cache/kv_cache.h)
+  sextant/cache/kv_cache.h
+  sextant/cache/page_store.h)
 
 set(sextant_config_headers
   sextant/sextant_config.h

@@ -18,7 +18,7 @@ from figure_rows import (by_machine, cost, machine, newest, number, percent, rea
 from page_blocks import ROOT, paragraph, table
 
 PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md",
-         "docs/transformers.md")
+         "docs/transformers.md", "docs/ring-attention.md", "docs/many-machines.md")
 # The cases of bench_attention: label, operand of the score equation.
 KINDS = {"alibi": ("ALiBi", "`b`"), "t5": ("T5", "`b`"), "rope": ("RoPE", "`R`"),
          "rerope": ("ReRoPE", "two `R`"), "leaky-rerope": ("Leaky ReRoPE", "two `R`"),
@@ -280,9 +280,32 @@ def whole_models(documents):
                       source(document))), {}
 
 
+def ring(documents):
+    document, rows = newest(select(documents, "ring"))
+    timed = [row for row in rows if row["ratio"]]
+    ratios = {(row["shape"], row["name"]): row["ratio"] for row in timed}
+    lines = [[shape.rsplit(" ", 1)[0], *(f"{ratios[shape, name]:.2f}"
+                                         for name in ("forward", "backward"))]
+             for shape in dict.fromkeys(row["shape"] for row in timed)]
+    sent = {row["name"]: f"{row['ours'] / MIB:.3g} MiB" for row in rows if row["unit"] == "bytes"}
+    length, heads, columns = timed[0]["shape"].rsplit(" ", 1)[1].split("x")
+    return (table(["method, keys", "forward", "backward"], lines) + "\n" +
+            paragraph("The time of two processes with one thread each over that of one process "
+                      f"with two threads: {length} rows, {heads} heads, {columns} columns. In a "
+                      f"step a rank sends {sent['forward']} forward and {sent['backward']} "
+                      "backward, here over the loopback device.", unevenness(timed),
+                      source(document))), {}
+
+
+def arms(documents):
+    document, (row,) = newest(select(documents, "arms"))
+    return paragraph(f"Two workers on one machine took {row['ratio']:.2f} of the time of one "
+                     f"({row['shape']}; 0.5 is perfect).", unevenness([row]), source(document)), {}
+
+
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
           "engines": engines, "memory": memory, "kernels": kernels, "dropout": dropout,
-          "cache-error": cache_error, "models": whole_models}
+          "cache-error": cache_error, "models": whole_models, "ring": ring, "arms": arms}
 
 
 def filled(page, documents, figures):

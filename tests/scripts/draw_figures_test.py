@@ -76,6 +76,22 @@ class DrawFiguresTest(unittest.TestCase):
         for name in ("Sextant", "ggml", "float16, 4096 keys"):
             self.assertIn(name, charts["engines.svg"])
 
+    def test_a_ring_has_a_line_for_each_method_and_what_is_sent(self):
+        rows = [row(name, ratio, shape, "s", "one process")
+                for shape in ("rope causal 4096x8x64", "rope full 4096x8x64")
+                for name, ratio in (("forward", 0.98), ("backward", 1.04))]
+        rows += [{**row(name, None, "step of a rank of 2, 4096x2x64", "bytes"), "ours": size}
+                 for name, size in (("forward", 2**21), ("backward", 2**22))]
+        text, _ = draw_figures.ring([document("ring", "2026-03-09", rows)])
+        self.assertIn("| rope causal | 0.98 | 1.04 |", text)
+        self.assertIn("4096 rows, 8 heads, 64 columns", text.replace("\n", " "))
+        self.assertIn("sends 2 MiB forward and 4 MiB backward", text.replace("\n", " "))
+
+    def test_workers_have_their_share_of_the_time_of_one(self):
+        rows = [row("two workers", 0.55, "8 trainings of 800000 bytes", "s", "one worker")]
+        text, _ = draw_figures.arms([document("arms", "2026-03-09", rows)])
+        self.assertIn("took 0.55 of the time of one (8 trainings of 800000 bytes", text)
+
     def test_check_fails_on_a_stale_block_a_stale_chart_and_a_left_chart(self):
         def check(root):
             with contextlib.redirect_stderr(io.StringIO()):
