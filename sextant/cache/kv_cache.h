@@ -30,8 +30,8 @@
 // which drop() begins, at each drop. Whole pages are dropped exactly. Infinite numbers, NaN and
 // rotated keys are an Error in such a cache.
 //
-// With a PageStore a cache has no memory of its own: it only knows which rows are where, for an
-// owner who copies them, such as one that keeps them on a GPU.
+// With a PageStore a cache has no memory of its own: it only knows which rows are where, for code
+// that copies them, such as that of a GPU.
 //
 // Not thread-safe. Views and tables are valid until the next non-const call. Errors name the field.
 #pragma once

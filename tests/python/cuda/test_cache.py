@@ -12,7 +12,7 @@ import sextant
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "package"))
 
-from made_methods import HEADS, LENGTH, in_parts, layer_input, make, random_rows  # noqa: E402
+from made_methods import HEADS, LENGTH, in_parts, methods_of_decoders, random_rows  # noqa: E402
 
 
 def on_cuda(tensors):
@@ -47,15 +47,11 @@ class CudaCache(unittest.TestCase):
 
     @torch.no_grad()
     def test_every_method(self):
-        q, k, v = random_rows(LENGTH)
-        for name in sextant.methods():
+        for name, method, tensors, whole in methods_of_decoders():
             with self.subTest(name):
-                method = make(name).float()
-                keys = method.keys(k, layer_input().float())
-                whole = method(q, keys, v)
-                method = method.to("cuda")
+                method.to("cuda")
                 cache = sextant.Cache(page_rows=16)
-                parts = in_parts(lambda *t: method(*t, cache=cache), on_cuda((q, keys, v)),
+                parts = in_parts(lambda *t: method(*t, cache=cache), on_cuda(tensors),
                                  (3, 4, LENGTH))
                 self.expect_equal(parts, whole, 1e-5)
                 self.assertEqual([cache.rows(n) for n in cache.sequences], [LENGTH, LENGTH])

@@ -72,3 +72,12 @@ def in_parts(run, tensors, ends):
 def layer_input():
     torch.manual_seed(3)
     return torch.randn(2, LENGTH, HEADS * HEAD_DIM, dtype=torch.float64, requires_grad=True)
+
+
+def methods_of_decoders():
+    """Each method's name, the method, its q, k and v in float32, and the result of one call."""
+    q, k, v = random_rows(LENGTH)
+    for name in sextant.methods():
+        method = make(name).float()
+        tensors = q, method.keys(k, layer_input().float()), v
+        yield name, method, tensors, method(*tensors)

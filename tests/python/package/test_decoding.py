@@ -8,7 +8,7 @@ import torch
 
 import sextant
 
-from made_methods import HEADS, HEAD_DIM, LENGTH, in_parts, layer_input, make, random_rows
+from made_methods import HEADS, HEAD_DIM, LENGTH, in_parts, make, methods_of_decoders, random_rows
 
 
 class Decoding(unittest.TestCase):
@@ -17,12 +17,8 @@ class Decoding(unittest.TestCase):
 
     @torch.no_grad()
     def test_every_method(self):
-        q, k, v = random_rows(LENGTH)
-        for name in sextant.methods():
+        for name, method, tensors, whole in methods_of_decoders():
             with self.subTest(name):
-                method = make(name).float()
-                tensors = q, method.keys(k, layer_input().float()), v
-                whole = method(*tensors)
                 for ends in (range(1, LENGTH + 1), (3, 4, LENGTH)):
                     cache = sextant.Cache(page_rows=16)
                     parts = in_parts(lambda *t: method(*t, cache=cache), tensors, ends)
