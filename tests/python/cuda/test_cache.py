@@ -20,11 +20,11 @@ def on_cuda(tensors):
 
 
 @torch.no_grad()
-def both(act, page_rows=16, **options):
+def both(act, **options):
     """The results of act(cache, tensors) on the CPU and on CUDA, tensors being 40 rows of two
     sequences."""
-    return [act(sextant.Cache(page_rows=page_rows, **options),
-                [x.to(device) for x in random_rows(40)]) for device in ("cpu", "cuda")]
+    return [act(sextant.Cache(page_rows=16, **options), [x.to(device) for x in random_rows(40)])
+            for device in ("cpu", "cuda")]
 
 
 def fill(cache, k, v, **first):
@@ -145,8 +145,7 @@ class CudaCache(unittest.TestCase):
                     self.assertEqual(x.dtype, dtype)
                     self.expect_equal(x, y)
 
-    def refused(self, message, act, cache=None):
-        cache = cache or sextant.Cache(page_rows=16)
+    def refused(self, message, act, cache):
         with self.assertRaisesRegex(RuntimeError, message):
             act(cache)
         return cache
