@@ -219,8 +219,6 @@ void complete(Options& options, const CLI::App& command) {
   const int64_t pairs = settings.retrieval.length;
   unless_given("--retrieval-lengths", settings.retrieval.lengths,
                std::vector<int64_t>{pairs, 2 * pairs, 4 * pairs, 8 * pairs});
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  unless_given("--jobs", options.jobs, std::max(1, cores / std::max(1, settings.threads)));
   settings.model.norm = norm(options.norm);
   settings.model.activation = activation(options.activation);
 }
@@ -300,6 +298,14 @@ std::vector<lab::Arm> arms_of(const std::vector<lab::ArmRequest>& requests,
   return all;
 }
 
+// The trainings that this machine is given at a time: one on a GPU, else as many as it has cores
+// for.
+int jobs_at_once(const lab::Settings& settings) {
+  if (settings.device != lab::kCpu) return 1;
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, cores / std::max(1, settings.threads));
+}
+
 int survey(Options options, const CLI::App& command, const std::string& command_line) {
   if (options.list) return list(options.settings.threads);
   complete(options, command);
@@ -314,7 +320,7 @@ int survey(Options options, const CLI::App& command, const std::string& command_
     requests = file.arms;
     settings = lab::laid_over(settings, file.settings, options.arms_file);
   }
-  if (settings.device != lab::kCpu && command.count("--jobs") == 0) options.jobs = 1;
+  if (command.count("--jobs") == 0) options.jobs = jobs_at_once(settings);
   lab::SurveyOptions survey{
       .settings = settings,
       .arms = arms_of(requests, options),
