@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 from typing import Any
 
@@ -132,10 +133,20 @@ def _examine_long(report: Report, model: Any, reader: Any, config: Any, live: bo
 
 
 def examine_model(model: Any) -> Report:
-    """Examines a live model of transformers against its own configuration."""
+    """Examines a live model of transformers against its own configuration. A model that
+    ``sextant.transformers.stretch`` has changed is examined as it is without."""
     config = subject.text_config(model.config)
-    return examine(model, lambda length: subject.read_config(config, length),
-                   type(model).__name__, "model.config", live=True)
+    changed: Any = contextlib.nullcontext("")
+    if any("_sextant_method" in vars(module) for module in model.modules()):
+        from sextant.transformers.positions import own_positions
+        changed = own_positions(model)
+    with changed as stretch:
+        report = examine(model, lambda length: subject.read_config(config, length),
+                         type(model).__name__, "model.config", live=True)
+    if stretch:
+        report.notes.append(f"stretched by sextant.transformers ({stretch}); examined are the "
+                            "model's own positions, as after restore(model)")
+    return report
 
 
 def examine_folder(folder: pathlib.Path, weights: bool = False, trust_remote_code: bool = False

@@ -3,9 +3,9 @@
 ``from_pretrained(..., attn_implementation="sextant")``, after ``import sextant.transformers``,
 computes the attention of a model with Sextant: the same numbers, without matrices of queries x
 keys. ``accelerate(model)`` does so with a live model, and also serves models whose attention has
-biases of its own (the T5 family, DeBERTa v2 and v3). ``stretch(model, "rope", stretch="yarn*4")``
-computes a model with another stretch of its rotary positions, or another method. ``restore(model)``
-undoes both.
+biases of its own (the T5 family, DeBERTa v2 and v3); ``served(model)`` tells which layers are
+computed so. ``stretch(model, "rope", stretch="yarn*4")`` computes a model with another stretch of
+its rotary positions, or another method. ``restore(model)`` undoes both.
 
 Whatever cannot be computed exactly is a ``ModelError``, which names the model or the argument, its
 value and what is allowed.
@@ -18,11 +18,12 @@ load()
 # pylint: disable=wrong-import-position
 from sextant.transformers.errors import ModelError  # noqa: E402
 from sextant.transformers.interface import register  # noqa: E402
+from sextant.transformers.layers import Layer, Served, served  # noqa: E402
 from sextant.transformers.models import accelerate, restore  # noqa: E402
 from sextant.transformers.positions import stretch  # noqa: E402
 from sextant.transformers.reach import refuse_others  # noqa: E402
 
-__all__ = ["ModelError", "accelerate", "restore", "stretch"]
+__all__ = ["Layer", "ModelError", "Served", "accelerate", "restore", "served", "stretch"]
 
 register()
 refuse_others()

@@ -36,6 +36,10 @@ def unswap(model):
                 delattr(module, name)
 
 
+def is_swapped(module):
+    return getattr(module.__dict__.get("forward"), "func", None) is _attend
+
+
 def _given_positions(hidden_states, query_states=None, relative_pos=None):
     return relative_pos
 

@@ -5,6 +5,7 @@ queries, head_dim] and key and value [batch, key_heads, keys, head_dim], whose r
 in them already. The mask is that of ``masks.visibility``, or one that the caller made.
 """
 
+import inspect
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +13,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from sextant._attention import attend as attend_by
 from sextant._call import options_text
-from sextant.transformers import masks
+from sextant.transformers import masks, rows
 from sextant.transformers.errors import ModelError
 
 NAME = "sextant"
@@ -41,20 +42,29 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
                          "attention weights, but got True")
     named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout, "sink": s_aux}
     name, options, train_length, parameters = method_of(module, position_bias)
-    resets = name != "none" and _RESETS.get(id(getattr(module, "config", None)), False)
     method = Method(name, options, train_length, parameters)
+    lengths = _lengths(cu_seq_lens_q, cu_seq_lens_k)
     if attention_mask is None:
         place = _without_mask(module, query, key, is_causal, sliding_window)
-        if cu_seq_lens_q is not None:
-            # Calls are planned on the CPU.
-            place = {"causal": place["causal"], "packed_queries": cu_seq_lens_q.cpu(),
-                     "packed_keys": cu_seq_lens_k.cpu()}
+        if lengths is not None:
+            place = {"causal": place["causal"], "packed_queries": lengths[0],
+                     "packed_keys": lengths[1]}
         out = method(query, key, value, **named, **place)
     elif masks.is_ranges(attention_mask):
-        out = _by_ranges(query, key, value, attention_mask, method, named, resets)
+        if lengths is not None:
+            if lengths[0] != lengths[1]:
+                raise ModelError("cu_seq_lens_k: expected those of cu_seq_lens_q, "
+                                 f"{list(lengths[0])}, beside a mask, but got {list(lengths[1])}")
+            attention_mask = masks.narrowed(attention_mask, lengths[0], key.size(2))
+        out = _by_ranges(module, query, key, value, attention_mask, method, named)
+    elif lengths is not None:
+        raise ModelError("cu_seq_lens_q: expected None beside an attention_mask of queries and "
+                         f"keys, {list(attention_mask.shape)}, but got {list(lengths[0])}")
     elif name in ("none", "t5") or attention_mask.size(2) == 1:
-        place = {"causal": False, "first_query": key.size(2) - query.size(2),
-                 "mask": attention_mask}
+        first_query = masks.first_query_of(attention_mask, query.size(2), key.size(2))
+        if name not in ("none", "t5"):
+            _check_positions(module, key, first_query, torch.ones(1, 1, dtype=torch.bool))
+        place = {"causal": False, "first_query": first_query, "mask": attention_mask}
         out = method(query, key, value, **named, **place)
     else:
         raise ModelError("attention_mask: expected one that shows consecutive keys to each query, "
@@ -79,17 +89,43 @@ class Method:
                          value, **named)
 
 
-def note_resets(config, resets):
-    """Notes whether positions begin again within a row in this forward pass of a stretched model:
-    its mask must then separate packed sequences."""
-    _RESETS[id(config)] = resets
+@dataclass
+class Positions:
+    """The position_ids of a forward pass of a stretched model, [1 or batch, queries], and whether
+    they begin again within a row: the mask must then separate packed sequences."""
+
+    ids: torch.Tensor
+    resets: bool
 
 
-_RESETS = {}  # by id of the configuration
+def note_positions(config, positions):
+    """Notes the Positions of the forward pass in progress."""
+    _POSITIONS[id(config)] = positions
 
 
-def _by_ranges(query, key, value, ranges, method, named, resets):
+_POSITIONS = {}  # by id of the configuration
+
+
+def _check_positions(module, key, first_query, sees_itself):
+    """Checks the positions of a call against those of the cached rows: once for all layers."""
+    noted = _POSITIONS.get(id(getattr(module, "config", None)))
+    if noted is not None and module.__dict__.get("_sextant_rows"):
+        rows.check(module, key, first_query, sees_itself, noted.ids)
+    return noted is not None and noted.resets
+
+
+def _lengths(queries, keys):
+    """The cumulative lengths of flash attention as tuples, (of queries, of keys); None without."""
+    if queries is None and keys is None:
+        return None
+    return tuple(tuple((x if x is not None else y).tolist())
+                 for x, y in ((queries, keys), (keys, queries)))
+
+
+def _by_ranges(module, query, key, value, ranges, method, named):
     view = masks.view_of(ranges, key.size(2))
+    resets = method.name not in ("none", "t5") and _check_positions(
+        module, key, *masks.own_rows(ranges))
     if resets and "packed_queries" not in view.arguments:
         raise ModelError("position_ids: expected consecutive ones where the model does not "
                          "separate packed sequences (transformers does without cache and "
@@ -135,12 +171,17 @@ def method_of(module, position_bias):
         return "none", {}, None, ()
     if position_bias.dim() != 2:
         raise ModelError(
-            "position_bias: expected the table of a model after sextant.transformers.accelerate"
-            f"(model), but got a bias by query and key, {list(position_bias.shape)}")
+            f"position_bias: {type(module).__name__}: expected the table of the T5 family, which a "
+            "model has after sextant.transformers.accelerate(model), but got a bias by query and "
+            f"key, {list(position_bias.shape)}")
     options = {"buckets": position_bias.size(0),
                "max_distance": module.relative_attention_max_distance,
                "bidirectional": not module.is_decoder}
     return "t5", options, None, (position_bias,)
+
+
+# The names of all arguments that a call may have.
+KNOWN = NO_EFFECT | frozenset(inspect.signature(attend).parameters) - {"module", "others"}
 
 
 def register():

@@ -74,7 +74,9 @@ def visibility(batch_size, q_length=None, kv_length=0, q_offset=0, kv_offset=0, 
     parts = [mask[:1] if mask.stride(0) == 0 else mask for mask in parts]
     ranges = [_ranges(mask) for mask in parts]
     if any(part is None for part in ranges):
-        return torch.cat([mask.expand(batch_size, 1, -1, -1) for mask in parts], 2)
+        mask = torch.cat([mask.expand(batch_size, 1, -1, -1) for mask in parts], 2)
+        mask._sextant_first_query = q_offset - kv_offset
+        return mask
     batch = max(part.size(0) for part in ranges)
     found = torch.cat([part.expand(batch, 1, -1, -1) for part in ranges], 2)
     if batch > 1 and bool((found == found[:1]).all()):
@@ -115,6 +117,12 @@ def is_ranges(mask):
     return isinstance(mask, Ranges)
 
 
+def first_query_of(mask, queries, keys):
+    """The key row of the first query of a mask that is no ranges: in a static cache it is not among
+    the last rows. A mask of the caller's own is for the last ones."""
+    return getattr(mask, "_sextant_first_query", keys - queries)
+
+
 def view_of(ranges, keys):
     """The View of ranges over a key tensor of ``keys`` rows. It is kept with the tensor, which all
     layers share."""
@@ -131,10 +139,46 @@ def view_of(ranges, keys):
     return view
 
 
+def own_rows(ranges):
+    """The key row of the first query, and which queries see their own key, as those of padding do
+    not: bool [1 or batch, queries], on the CPU."""
+    with torch._C.DisableTorchFunctionSubclass():
+        plain = ranges.as_subclass(torch.Tensor)[:, 0].cpu()
+    first, last, own, _ = plain.unbind(2)
+    return int(own[0, 0]), (first <= own) & (own < last)
+
+
 def entry(ranges, b):
     """The ranges of one entry of the batch."""
     with torch._C.DisableTorchFunctionSubclass():
         return ranges.as_subclass(torch.Tensor)[b:b + 1].as_subclass(Ranges)
+
+
+def narrowed(ranges, lengths, keys):
+    """The ranges within sequences that are packed in one row of the batch, by their cumulative
+    lengths. They are kept with the tensor, which all layers share."""
+    kept = getattr(ranges, "_sextant_narrowed", None)
+    if kept is not None and kept[0] == (lengths, keys):
+        return kept[1]
+    with torch._C.DisableTorchFunctionSubclass():
+        plain = ranges.as_subclass(torch.Tensor)
+        queries = plain.size(2)
+        sums = torch.tensor(lengths)
+        falls = bool((sums.diff() < 0).any())
+        if plain.size(0) != 1 or queries != keys or lengths[0] != 0 or lengths[-1] != keys or falls:
+            raise ModelError(
+                "cu_seq_lens_q, cu_seq_lens_k: expected cumulative lengths from 0 to the rows of a "
+                f"batch of 1, without cache, but got {list(lengths)} for a mask of "
+                f"{plain.size(0)} x {queries} queries and {keys} keys")
+        sequence = torch.bucketize(torch.arange(queries), sums[1:], right=True)
+        first = torch.maximum(plain[..., 0].cpu(), sums[sequence])
+        last = torch.minimum(plain[..., 1].cpu(), sums[sequence + 1])
+        empty = first >= last
+        plain = torch.cat([torch.stack([first.masked_fill(empty, 0), last.masked_fill(empty, 0)], 3
+                                       ).to(plain.device), plain[..., 2:]], 3)
+        result = plain.as_subclass(Ranges)
+    ranges._sextant_narrowed = (lengths, keys), result
+    return result
 
 
 def _view(ranges, keys):
@@ -160,6 +204,11 @@ def _relative(own, low):
     return int(own[0, 0]) - low
 
 
+def _by_key(shown):
+    """[batch, keys] with all four axes: a mask of two may mean [queries, keys] as well."""
+    return shown[:, None, None]
+
+
 def _same_keys(first, last, own, seen, low, high):
     """All queries of a batch entry see the same keys."""
     if not bool((first == first[:, :1]).all() and (last == last[:, :1]).all()):
@@ -167,7 +216,7 @@ def _same_keys(first, last, own, seen, low, high):
     arguments = {"causal": False, "first_query": _relative(own, low)}
     if bool(((first != low) | (last != high)).any()):
         at = torch.arange(low, high)
-        arguments["mask"] = (at >= first[:, :1]) & (at < last[:, :1])
+        arguments["mask"] = _by_key((at >= first[:, :1]) & (at < last[:, :1]))
     return arguments
 
 
@@ -195,19 +244,21 @@ def _causal(first, last, own, seen, low, high):
             if limit is not None:
                 arguments["window"] = limit
             if not bool(shown.all()):
-                arguments["mask"] = shown
+                arguments["mask"] = _by_key(shown)
             return arguments
     return None
 
 
 def _packed(first, last, own, seen, low, high):
-    """Causal sequences one after the other, with a query for each key; a window may narrow them."""
+    """Sequences one after the other, with a query for each key, whose queries see all keys of their
+    sequence, or those up to their own, within a window."""
     queries = own.size(1)
-    if low != 0 or high != queries or bool((own[:, 0] != 0).any()) or bool((last != own + 1).any()):
+    if low != 0 or high != queries or bool((own[:, 0] != 0).any()):
         return None
+    causal = bool((last == own + 1).all())
     window = int((last - first).max())
     rows = torch.arange(queries).expand_as(first)
-    for limit in (None, window):
+    for limit in (None, window) if causal else (None,):
         begins = first == rows
         starts = torch.where(begins, rows, 0).cummax(1).values
         expected = starts if limit is None else torch.maximum(starts, rows + 1 - limit)
@@ -215,8 +266,12 @@ def _packed(first, last, own, seen, low, high):
             continue
         packed = [[*(n for n in range(queries) if begins[b, n]), queries]
                   for b in range(first.size(0))]
+        if not causal and not all(
+                bool((last[b, start:end] == end).all())
+                for b, sums in enumerate(packed) for start, end in zip(sums, sums[1:])):
+            continue
         packed = packed[0] if len(packed) == 1 else packed
-        arguments = {"causal": True, "packed_queries": packed, "packed_keys": packed}
+        arguments = {"causal": causal, "packed_queries": packed, "packed_keys": packed}
         if limit is not None:
             arguments["window"] = limit
         return arguments

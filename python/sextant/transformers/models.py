@@ -5,50 +5,98 @@ be copied and pickled, and ``restore`` finds them in any part of a model.
 """
 
 import contextlib
+import warnings
 
+import torch
 from transformers import PreTrainedModel
+from transformers.configuration_utils import PretrainedConfig
 
-from sextant.transformers import deberta, t5
+from sextant.transformers import deberta, t5, trial
 from sextant.transformers.errors import ModelError
 from sextant.transformers.interface import NAME
 from sextant.transformers.reach import attention_modules, refuse_unserved, set_implementation
+from sextant.transformers.layers import served
 
 # The attribute of a model with the implementations of its parts before.
 BEFORE = "_sextant_before"
 # The attributes of modules that this package changes.
-CHANGED = (BEFORE, "_sextant_biased", "_sextant_forward", "_sextant_method", "compute_bias",
-           "forward", "get_attention_mask", "get_rel_pos", "has_relative_attention_bias")
+CHANGED = (BEFORE, "_sextant_biased", "_sextant_forward", "_sextant_method", "_sextant_rows",
+           "compute_bias", "forward", "get_attention_mask", "get_rel_pos",
+           "has_relative_attention_bias")
 
 
-def accelerate(model):
+def accelerate(model, *, inputs=None, verbose=False):
     """Computes the attention of a transformers model with Sextant, and returns the model.
+
+    model: a PreTrainedModel, or a module with some inside (PeftModel, SentenceTransformer, GLiNER),
+    each of which is served. inputs: the arguments of a forward pass, by name, for the trial; by
+    default tokens, an image or a signal of the model's kind. verbose: prints which layers are
+    served, by what, and which are not; ``served(model)`` returns it.
 
     Weights, their names and results stay as they are, up to rounding; there are no matrices of
     queries x keys any more. (A query that sees no key gets zeros, and with transformers' own code
     the mean of all values.) Served are models whose attention asks transformers' attention
     interface (most), the T5 family with transformers 5 (T5, mT5, umT5, Switch), and DeBERTa v2 and
-    v3. Gradients, dropout, caches, padding, packed sequences and torch.autocast work as before;
+    v3. Layers of other kinds beside served ones keep their own code, which is a warning. Gradients,
+    dropout, caches, padding, packed sequences and torch.autocast work as before;
     ``output_attentions`` is a ModelError, as there are no weights to return.
 
-    Raises ModelError if the model cannot be served; it is then unchanged.
+    The model runs twice on a few tokens, by itself and by Sextant; one that cannot run, as on the
+    device meta, is judged by the code of its attention. Raises ModelError if the model cannot be
+    served; it is then unchanged.
     """
-    if not isinstance(model, PreTrainedModel):
-        raise ModelError(f"model: expected a transformers.PreTrainedModel, but got "
-                         f"{type(model).__name__}")
-    with all_or_nothing(model):
-        if deberta.layers(model):
-            deberta.swap(model)
-        else:
-            refuse_unserved(model)
-            if not attention_modules(model):
-                raise ModelError(f"{type(model).__name__}: expected layers that ask transformers' "
-                                 "attention interface, but there are none")
-            t5.swap(model)
-            before = implementations(model)
-            set_implementation(model, NAME)
-            if BEFORE not in model.__dict__:
-                setattr(model, BEFORE, before)
+    parts = models_in(model)
+    if inputs is not None and len(parts) > 1:
+        raise ModelError(f"inputs: expected None, as there are {len(parts)} models inside "
+                         f"{type(model).__name__}, but got arguments; accelerate each of them")
+    with contextlib.ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(all_or_nothing(part))
+        for part in parts:
+            named = trial.inputs_for(part, inputs)
+            serve(part)
+            if named is not None:
+                trial.run(part, named)
+            else:
+                trial.refuse_unknown(part, attention_modules(part))
+    layers = served(model)
+    if verbose:
+        print(layers)
+    elif layers.left:
+        kinds = ", ".join(sorted({layer.kind for layer in layers.left}))
+        warnings.warn(f"{type(model).__name__}: {len(layers.left)} of {len(layers)} layers of "
+                      f"attention keep their own code ({kinds}); sextant.transformers.served(model)"
+                      " lists them", stacklevel=2)
     return model
+
+
+def serve(model):
+    """Does the work of ``accelerate`` for one PreTrainedModel, without a trial."""
+    if deberta.layers(model):
+        deberta.swap(model)
+        return
+    refuse_unserved(model)
+    if not attention_modules(model):
+        raise ModelError(f"{type(model).__name__}: expected layers that ask transformers' "
+                         "attention interface, but there are none")
+    t5.swap(model)
+    before = implementations(model)
+    set_implementation(model, NAME)
+    if BEFORE not in model.__dict__:
+        setattr(model, BEFORE, before)
+
+
+def models_in(model):
+    """The PreTrainedModels of a module: itself, or the outermost ones inside."""
+    found = []
+    for name, part in model.named_modules() if isinstance(model, torch.nn.Module) else ():
+        if isinstance(part, PreTrainedModel) and not any(
+                name.startswith(f"{outer}." if outer else "") for outer, _ in found):
+            found.append((name, part))
+    if not found:
+        raise ModelError("model: expected a transformers.PreTrainedModel, or a module with one "
+                         f"inside, but got {type(model).__name__}")
+    return [part for _, part in found]
 
 
 def restore(model):
@@ -59,17 +107,34 @@ def restore(model):
     deberta.unswap(model)
     t5.unswap(model)
     for part in list(model.modules()):
-        for name, implementation in part.__dict__.get(BEFORE, {}).items():
-            part.get_submodule(name).config._attn_implementation_internal = implementation
+        set_implementations(part, part.__dict__.get(BEFORE, {}))
         if BEFORE in part.__dict__:
             delattr(part, BEFORE)
     return model
 
 
 def implementations(model):
-    """{name: attention implementation} of the model and its parts."""
-    return {name: part.config._attn_implementation for name, part in model.named_modules()
-            if isinstance(part, PreTrainedModel)}
+    """{(name of a part, path in its configuration): attention implementation} of the model, its
+    parts, and the configurations inside theirs, also those without a part."""
+    return {(name, path): config._attn_implementation_internal
+            for name, part in model.named_modules() if isinstance(part, PreTrainedModel)
+            for path, config in _configurations(part.config)}
+
+
+def set_implementations(model, before):
+    """Sets what ``implementations`` returned."""
+    for (name, path), implementation in before.items():
+        config = model.get_submodule(name).config
+        for key in path:
+            config = getattr(config, key)
+        config._attn_implementation_internal = implementation
+
+
+def _configurations(config, path=()):
+    yield path, config
+    for key, value in vars(config).items():
+        if isinstance(value, PretrainedConfig):
+            yield from _configurations(value, (*path, key))
 
 
 @contextlib.contextmanager
@@ -88,8 +153,7 @@ def all_or_nothing(model):
                     module.__dict__[name] = attributes[name]
                 elif name in module.__dict__:
                     del module.__dict__[name]
-        for name, implementation in before.items():
-            model.get_submodule(name).config._attn_implementation_internal = implementation
+        set_implementations(model, before)
         model.config.__dict__.pop("sextant", None)
         if saved is not None:
             model.config.sextant = saved

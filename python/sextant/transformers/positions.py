@@ -5,6 +5,7 @@ cos = 1 and sin = 0, so queries and keys reach the attention interface as they w
 caches hold keys unrotated; each layer then rotates by its own method. No class is patched.
 """
 
+import contextlib
 import functools
 
 import torch
@@ -13,9 +14,11 @@ from sextant._attention import methods
 from sextant.doctor import subject
 from sextant.doctor.reading import ReadingError
 from sextant.transformers.errors import ModelError
-from sextant.transformers.interface import NAME, note_resets
-from sextant.transformers.models import accelerate, all_or_nothing
+from sextant.transformers.interface import NAME, Positions, note_positions
+from sextant.transformers.models import all_or_nothing, models_in, serve
 from sextant.transformers.reach import attention_modules
+from sextant.transformers.rows import note_cache
+from sextant.transformers.trial import undisturbed
 
 CHECKED_TOKENS = 128
 # Methods that act on queries and keys and have no trained parameters.
@@ -34,9 +37,15 @@ def stretch(model, method=None, *, layers=None, train_length=None, **options):
     that see all keys, or all where none does; others keep the model's own positions. train_length:
     the length of training, by default the configuration's.
 
-    The model's attention is then computed by Sextant, as after ``accelerate``. Positions must be
-    consecutive: other ``position_ids`` than those of padding and packed sequences are a ModelError.
-    Caches hold keys unrotated: a cache that was filled before does not fit. The method is noted in
+    A stretch that depends on the length (dynamic, longrope) takes that of each query, so that a
+    token's result never depends on later ones; ``dynamic="length"`` takes that of the whole call
+    for all queries, as transformers does. Their results differ past the length of training.
+
+    model: a PreTrainedModel, or a module with one inside (PeftModel). Its attention is then
+    computed by Sextant, as after ``accelerate``. Positions must be consecutive, and go on where
+    those of a cache end: other ``position_ids`` than those of padding and packed sequences are a
+    ModelError, and so is a cache that was filled otherwise or that lost rows between others. Caches
+    hold keys unrotated. The method is noted in
     ``model.config`` as "sextant", and ``save_pretrained`` writes it to config.json; a program that
     does not call ``stretch(model)`` computes the model without it.
 
@@ -44,6 +53,15 @@ def stretch(model, method=None, *, layers=None, train_length=None, **options):
     those of before. Raises ModelError if they are not, or if the model cannot be served; the model
     is then unchanged.
     """
+    parts = models_in(model)
+    if len(parts) > 1:
+        raise ModelError("model: expected one PreTrainedModel, but got "
+                         f"{type(model).__name__} with {len(parts)} inside")
+    _stretch(parts[0], method, layers, train_length, options)
+    return model
+
+
+def _stretch(model, method, layers, train_length, options):
     with all_or_nothing(model):
         if method is None:
             if layers is not None or train_length is not None or options:
@@ -51,7 +69,7 @@ def stretch(model, method=None, *, layers=None, train_length=None, **options):
             method, options, layers, train_length = _saved(model)
         if method not in METHODS:
             raise ModelError(f"method: expected one of {', '.join(METHODS)}, but got {method!r}")
-        accelerate(model)
+        serve(model)
         undo_stretch(model)
         settings = _settings(model)
         layers = [layers] if isinstance(layers, str) else layers
@@ -64,23 +82,46 @@ def stretch(model, method=None, *, layers=None, train_length=None, **options):
         for module, (group, kind) in settings.items():
             if _is_changed(group, kind, layers, settings):
                 module._sextant_method = _chosen(method, options, group, train_length, model)
+        _watch_rows(settings)
         _logits(model)  # raises for options that do not fit
         model.config.sextant = {"method": method, "options": options, "layers": layers,
                                 "train_length": train_length}
-    return model
 
 
 def undo_stretch(model):
     """Undoes ``stretch``, and not ``accelerate``."""
     for module in model.modules():
-        module.__dict__.pop("_sextant_method", None)
+        for name in ("_sextant_method", "_sextant_rows"):
+            module.__dict__.pop(name, None)
         if "_sextant_forward" in module.__dict__:
             del module.forward
             if module._sextant_forward is not None:
                 module.forward = module._sextant_forward
             del module._sextant_forward
     for part in model.modules():
-        getattr(part, "config", model.config).__dict__.pop("sextant", None)
+        if hasattr(getattr(part, "config", None), "_attn_implementation"):
+            part.config.__dict__.pop("sextant", None)
+
+
+@contextlib.contextmanager
+def own_positions(model):
+    """The model computes its own positions in the block, as without ``stretch``. The value is a
+    description of the stretch; empty without one."""
+    changed = [(module, {name: module.__dict__.pop(name) for name in
+                         ("forward", "_sextant_forward", "_sextant_method") if
+                         name in module.__dict__})
+               for module in model.modules()
+               if "_sextant_method" in module.__dict__ or "_sextant_forward" in module.__dict__]
+    for module, attributes in changed:
+        if attributes.get("_sextant_forward") is not None:
+            module.forward = attributes["_sextant_forward"]
+    noted = getattr(model.config, "sextant", None)
+    try:
+        yield f"{noted['method']} {noted['options']}" if changed and noted else ""
+    finally:
+        for module, attributes in changed:
+            module.__dict__.pop("forward", None)
+            module.__dict__.update(attributes)
 
 
 def _saved(model):
@@ -183,8 +224,30 @@ def _unrotate(model):
         config = getattr(module, "config", None)
         if id(config) not in known:
             config = model.config.get_text_config(decoder=True)
-        module._sextant_forward = module.__dict__.get("forward")
-        module.forward = functools.partial(_nothing, module, config)
+        _replace_forward(module, functools.partial(_nothing, module, config))
+
+
+def _replace_forward(module, forward):
+    module._sextant_forward = module.__dict__.get("forward")
+    module.forward = forward
+
+
+def _watch_rows(settings):
+    """Lets one layer tell its cache: the first whose method knows positions, if possible without
+    a window, as all its rows stay in the cache."""
+    def sees_all(module):
+        return not settings[module][0].window and not settings[module][0].chunk
+    modules = [module for module in settings if module._sextant_method[0] != "none"]
+    for module in sorted(modules, key=sees_all, reverse=True)[:1]:
+        module._sextant_rows = True
+        _replace_forward(module, functools.partial(_with_cache, module))
+
+
+def _with_cache(module, *arguments, **named):
+    note_cache(module, (*arguments, *named.values()))
+    if module._sextant_forward is not None:
+        return module._sextant_forward(*arguments, **named)
+    return type(module).forward(module, *arguments, **named)
 
 
 def _nothing(module, config, x, position_ids, *others, **named):
@@ -192,7 +255,7 @@ def _nothing(module, config, x, position_ids, *others, **named):
     if config._attn_implementation != NAME:
         raise ModelError(f"attn_implementation: expected \"{NAME}\", as the model is stretched, "
                          f"but got {config._attn_implementation!r}")
-    note_resets(config, _resets(position_ids))
+    note_positions(config, _positions(position_ids))
     one = type(module).forward(module, x, position_ids[..., :1], *others, **named)
     rows = position_ids.size(-1)
 
@@ -208,9 +271,9 @@ def _nothing(module, config, x, position_ids, *others, **named):
 
 
 @torch.compiler.disable  # the values of positions decide
-def _resets(position_ids):
-    """Whether positions begin again within a row. Raises ModelError for positions that are neither
-    consecutive nor those of padding."""
+def _positions(position_ids):
+    """The Positions of a forward pass. Raises ModelError for ids that are neither consecutive nor
+    those of padding."""
     if position_ids.dim() == 3:
         if not bool((position_ids == position_ids[:1]).all()):
             raise ModelError("position_ids: expected the same on all axes, but they differ")
@@ -222,21 +285,18 @@ def _resets(position_ids):
     if not bool(((steps == 1) | padded).all()):
         raise ModelError("position_ids: expected consecutive ones, of each packed sequence from 0 "
                          "on, as the model is stretched, but got others")
-    return bool(resets.any())
+    return Positions(position_ids.view(-1, position_ids.size(-1)), bool(resets.any()))
 
 
-@torch.no_grad()
 def _logits(model):
     config = model.config.get_text_config(decoder=True)
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(0, config.vocab_size, (1, CHECKED_TOKENS), generator=generator)
-    training = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        return model(tokens.to(model.device), use_cache=False)[0].float()
-    finally:
-        for module, value in training.items():
-            module.training = value
+    tokens = tokens.to(model.device)
+    with undisturbed(model):
+        # A dynamic stretch keeps the frequencies of the longest call until a short one.
+        model(tokens[:, :1], use_cache=False)
+        return model(tokens, use_cache=False)[0].float()
 
 
 def _compare(expected, got, dtype):

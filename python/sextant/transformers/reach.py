@@ -18,10 +18,15 @@ def asks_interface(module):
     return "attention_interface(" in source
 
 
+def is_attention(module):
+    """Whether the class of a module is named after attention."""
+    return any(word in type(module).__name__.lower() for word in ("attention", "attn"))
+
+
 def attention_modules(model):
-    """{name: module} of the modules that compute attention themselves."""
+    """{name: module} of the modules that ask the interface for attention."""
     return {name: module for name, module in model.named_modules()
-            if "attention" in type(module).__name__.lower() and asks_interface(module)}
+            if is_attention(module) and asks_interface(module)}
 
 
 def refuse_unserved(model):

@@ -6,11 +6,13 @@ import contextlib
 import copy
 
 import torch
+import transformers
+from transformers.configuration_utils import PretrainedConfig
 
-from tiny import CAUSAL, ENCODER, MODELS, PAIR, build, inputs_of, result, tokens
+from tiny import CAUSAL, ENCODER, LENGTH, MODELS, PAIR, SWEPT, build, inputs_of, result, tokens
 
 import sextant.transformers as ours
-from sextant.transformers import deberta, interface
+from sextant.transformers import deberta, interface, models
 
 CASES = {}
 COUNTED = ((interface, "attend_by"), (deberta, "attention"))
@@ -64,20 +66,46 @@ def compared(before, after, keep=None):
     return difference.max().item(), before.float().abs().max().item()
 
 
-@case("plain")
+# [batch, tokens]; every model has 4 heads. A mask or a bias of some axes must not be taken for one
+# of others that are as long.
+SHAPES = ((2, LENGTH), (8, 8), (4, 4), (1, LENGTH), (2, 1))
+
+
+def worst(befores, afters, keeps=None):
+    """The largest difference of some results, each by its own size."""
+    keeps = keeps or [None] * len(befores)
+    found = [compared(*three) for three in zip(befores, afters, keeps)]
+    return max(difference / max(size, 1) for difference, size in found), 1.0
+
+
+def everywhere(name, run):
+    """The worst difference of run(model, ids) over the shapes; one of models with other inputs."""
+    shapes = SHAPES if MODELS[name][1] != SWEPT else SHAPES[:1]
+    return worst(*both(build(name), lambda m: [run(m, tokens(*shape)) for shape in shapes]))
+
+
+@case("plain", CAUSAL, ENCODER, PAIR, SWEPT)
 @torch.no_grad()
 def plain(name):
-    return compared(*both(build(name), lambda m: result(m, **inputs_of(name, tokens()))))
+    return everywhere(name, lambda m, ids: result(m, **inputs_of(name, ids)))
+
+
+def padding(batch, length, side):
+    """A mask that hides the outer fifth of the first entry, and at least one token."""
+    mask = torch.ones(batch, length, dtype=torch.long)
+    count = max(length // 5, 1)
+    mask[0, slice(0, count) if side == "left" else slice(-count, None)] = 0
+    return mask
 
 
 def padded(name, side):
-    mask = torch.ones_like(tokens())
-    mask[0, slice(0, 9) if side == "left" else slice(-9, None)] = 0
-    keep = mask.bool()
-    if MODELS[name][1] == PAIR:
-        keep = torch.ones(2, mask.size(1) - 7, dtype=torch.bool)
-    run = lambda m: result(m, **inputs_of(name, tokens(), attention_mask=mask))
-    return compared(*both(build(name), run), keep)
+    masks = [padding(*shape, side) for shape in SHAPES if shape[1] > 1]
+
+    def run(model):
+        return [result(model, **inputs_of(name, tokens(*mask.shape), attention_mask=mask))
+                for mask in masks]
+    keeps = None if MODELS[name][1] == PAIR else [mask.bool() for mask in masks]
+    return worst(*both(build(name), run), keeps)
 
 
 @case("left padding")
@@ -102,16 +130,21 @@ def packed(name):
 
 
 def generated(name, **more):
-    """Scores of generated tokens, after padding of different lengths."""
-    mask = torch.ones(2, 20, dtype=torch.long)
-    mask[0, :5] = 0
+    """Scores of generated tokens after padding of different lengths; as many prompts as tokens, and
+    without a cache a step with as many prompts as keys."""
+    settings = [((2, 20), {}), ((8, 8), {})]
+    if not more:
+        settings.append(((8, 5), {"use_cache": False}))
 
     def run(model):
-        out = model.generate(tokens(2, 20), attention_mask=mask, max_new_tokens=12,
-                             min_new_tokens=12, do_sample=False, output_scores=True,
-                             return_dict_in_generate=True, **more)
-        return torch.stack(out.scores).nan_to_num(neginf=0.0)
-    return compared(*both(build(name), run))
+        found = []
+        for shape, own in settings:
+            out = model.generate(tokens(*shape), attention_mask=padding(*shape, "left"),
+                                 max_new_tokens=12, min_new_tokens=12, do_sample=False,
+                                 output_scores=True, return_dict_in_generate=True, **more, **own)
+            found.append(torch.stack(out.scores).nan_to_num(neginf=0.0))
+        return found
+    return worst(*both(build(name), run))
 
 
 @case("generate", CAUSAL, PAIR)
@@ -130,16 +163,23 @@ def static_cache(name):
 @torch.no_grad()
 def beams(name):
     def run(model):
-        return model.generate(tokens(2, 20), max_new_tokens=8, do_sample=False, num_beams=3).float()
-    return compared(*both(build(name), run))
+        return [model.generate(tokens(*shape), max_new_tokens=8, do_sample=False,
+                               num_beams=3).float() for shape in ((2, 20), (4, 12))]
+    return worst(*both(build(name), run))
 
 
-@case("gradients")
+@case("gradients", CAUSAL, ENCODER, PAIR, SWEPT)
 def gradients(name):
-    """In float64, so that differences are not those of rounding."""
+    """In float64, so that differences are not those of rounding; also of a padded batch."""
     def run(model):
         model.zero_grad()
-        result(model, **inputs_of(name, tokens())).square().mean().backward()
+        parts = [inputs_of(name, tokens())]
+        if MODELS[name][1] != SWEPT:
+            parts.append(inputs_of(name, tokens(8, 8), attention_mask=padding(8, 8, "right")))
+        for inputs in parts:
+            in_double = {n: x.double() if x.is_floating_point() else x for n, x in inputs.items()}
+            out = result(model, **in_double)
+            out.square().mean().backward()
         return {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
     before, after = both(build(name).double(), run)
     assert before.keys() == after.keys()
@@ -148,7 +188,7 @@ def gradients(name):
     return most, 1.0
 
 
-@case("bfloat16")
+@case("bfloat16", CAUSAL, ENCODER, PAIR)
 @torch.no_grad()
 def bfloat16(name):
     """Both are compared with float32: Sextant's difference may be 1.5 times that of eager."""
@@ -165,20 +205,48 @@ def bfloat16(name):
 @torch.no_grad()
 def compiled(name):
     torch._dynamo.reset()
-    model = build(name)
-    inputs = inputs_of(name, tokens())
-    return compared(*both(model, lambda m: result(m, **inputs),
-                          lambda m: torch.compile(m, backend="aot_eager")))
+
+    def run(model):
+        return [result(model, **inputs_of(name, tokens(*shape))) for shape in ((2, LENGTH), (8, 8))]
+    return worst(*both(build(name), run, lambda m: torch.compile(m, backend="aot_eager")))
 
 
-@case("restore")
+def state_of(model):
+    """All that a model is: attributes of its modules, and fields of its configurations."""
+    modules = {name: {key: value for key, value in module.__dict__.items()
+                      if key not in ("_parameters", "_buffers", "_modules")}
+               for name, module in model.named_modules()}
+    fields = {(name, path): dict(vars(config)) for name, module in model.named_modules()
+              if isinstance(module, transformers.PreTrainedModel)
+              for path, config in models._configurations(module.config)}
+    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return copy.deepcopy((modules, {key: {name: value for name, value in own.items()
+                                          if not isinstance(value, PretrainedConfig)}
+                                    for key, own in fields.items()})), {
+        name: x.clone() for name, x in tensors.items()}
+
+
+def same(a, b):
+    """Whether two states are equal; attributes that are configurations are compared as fields."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)
+    return a == b if isinstance(a, (bool, int, float, str, torch.dtype, type(None))) else \
+        type(a) is type(b)
+
+
+@case("restore", CAUSAL, ENCODER, PAIR, SWEPT)
 @torch.no_grad()
 def restored(name):
     run = lambda m: result(m, **inputs_of(name, tokens()))
     model = build(name)
-    names = list(model.state_dict())
-    before = run(model)
+    before, state = run(model), state_of(model)
     ours.accelerate(model)
-    assert list(model.state_dict()) == names
+    run(model)
     ours.restore(model)
+    for old, new in zip(state, state_of(model)):
+        assert same(old, new), "restore() leaves another state"
     return compared(before, run(model))

@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+from cases import SHAPES, padding  # noqa: E402
 from tiny import MODELS, build, inputs_of, result, tokens  # noqa: E402
 
 import sextant.transformers as ours  # noqa: E402
@@ -97,6 +98,19 @@ class Stretch(unittest.TestCase):
                 padded = model(tokens(), attention_mask=mask).logits
                 alone = model(tokens()[:1, 9:]).logits
                 self.assert_close(padded[:1, 9:], alone)
+
+    @torch.no_grad()
+    def test_equal_sizes(self):
+        """As many entries as tokens, as heads, one entry, one token; padded where there is room."""
+        own = build("llama")
+        stretched = ours.stretch(copy.deepcopy(own), "rope")
+        for shape in SHAPES:
+            with self.subTest(shape):
+                mask = padding(*shape, "left") if shape[1] > 1 else torch.ones(shape)
+                given = dict(input_ids=tokens(*shape), attention_mask=mask)
+                keep = mask.bool()
+                self.assert_close(result(stretched, **given)[keep], result(own, **given)[keep],
+                                  2e-3)  # transformers' phases are float32
 
     @torch.no_grad()
     def test_generate(self):

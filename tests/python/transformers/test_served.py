@@ -1,0 +1,230 @@
+"""What accelerate() accepts, says and leaves, and arguments of the attention interface."""
+
+import ast
+import contextlib
+import io
+import pathlib
+import sys
+import unittest
+import warnings
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+import swept  # noqa: E402
+from tiny import VERSION, build, inputs_of, result, tokens  # noqa: E402
+
+import sextant.transformers as ours  # noqa: E402
+from sextant.transformers import interface, trial  # noqa: E402
+
+# Arguments that models hand to the interface and that Sextant refuses by name: sparse attention.
+REFUSED = {"block_indices", "indices", "sinks"}
+
+
+def names_of_models():
+    """The names of all arguments with which transformers' models call the interface."""
+    found = set()
+    folder = pathlib.Path(transformers.__file__).parent / "models"
+    for path in sorted(folder.glob("*/modeling_*.py")):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "attention_interface":
+                found |= {keyword.arg for keyword in call.keywords if keyword.arg}
+    return found
+
+
+class Arguments(unittest.TestCase):
+    def test_every_argument_of_the_interface_is_known(self):
+        found = names_of_models()
+        self.assertGreater(len(found), 10)
+        typed = set()
+        for name in ("TransformersKwargs", "FlashAttentionKwargs"):
+            for module in (transformers.utils, transformers.utils.generic,
+                           transformers.modeling_flash_attention_utils):
+                typed |= set(getattr(getattr(module, name, None), "__annotations__", ()))
+        self.assertIn("cu_seq_lens_q", typed)
+        self.assertEqual((found | typed) - interface.KNOWN - REFUSED, set())
+        self.assertEqual(REFUSED & interface.KNOWN, set())
+
+    @torch.no_grad()
+    def test_refused_arguments_are_named(self):
+        model = ours.accelerate(build("llama"))
+        for name in REFUSED:
+            with self.assertRaisesRegex(ours.ModelError, f"{name}: expected None"):
+                result(model, input_ids=tokens(), **{name: torch.zeros(1)})
+
+    @torch.no_grad()
+    def test_cumulative_lengths_separate_sequences(self):
+        """With position_ids, without, and beside a stretch; windows too."""
+        sums = torch.tensor([0, 15, 40], dtype=torch.int32)
+        given = dict(cu_seq_lens_q=sums, cu_seq_lens_k=sums, max_length_q=25, max_length_k=25)
+        ids = tokens(1, 40)
+        positions = torch.cat([torch.arange(15), torch.arange(25)])[None]
+        for name, change in (("llama", ours.accelerate), ("mistral", ours.accelerate),
+                             ("gemma3_text", ours.accelerate),
+                             ("llama", lambda m: ours.stretch(m, "rerope", window=8))):
+            model = change(build(name))
+            apart = torch.cat([result(model, input_ids=part) for part in
+                               (ids[:, :15], ids[:, 15:])], 1)
+            for more in ({}, {"position_ids": positions}, {"use_cache": False},
+                         {"use_cache": False, "position_ids": positions}):
+                with self.subTest(name, **more):
+                    if more.keys() == {"position_ids"} and change is not ours.accelerate:
+                        continue
+                    packed = result(model, input_ids=ids, **given, **more)
+                    self.assertLess((packed - apart).abs().max().item(), 1e-4)
+
+    @unittest.skipIf(VERSION < 5, "BERT does not ask the interface")
+    @torch.no_grad()
+    def test_cumulative_lengths_of_encoders(self):
+        sums = torch.tensor([0, 15, 40], dtype=torch.int32)
+        ids = tokens(1, 40)
+        for name in ("bert", "modernbert"):
+            model = ours.accelerate(build(name))
+            positions = torch.cat([torch.arange(15), torch.arange(25)])[None]
+            if name == "bert":
+                self.assertLess(self._apart(model, ids, sums, position_ids=positions), 1e-4)
+            else:
+                self.assertLess(self._apart(model, ids, sums), 1e-4)
+
+    def _apart(self, model, ids, sums, **more):
+        apart = torch.cat([result(model, input_ids=ids[:, :15]), result(model, input_ids=ids[:, 15:])
+                           ], 1)
+        packed = result(model, input_ids=ids, cu_seq_lens_q=sums, cu_seq_lens_k=sums, **more)
+        return (packed - apart).abs().max().item()
+
+    @torch.no_grad()
+    def test_cumulative_lengths_that_do_not_fit(self):
+        model = ours.accelerate(build("llama"))
+        for sums, more in (([0, 15, 39], {}), ([0, 20, 10, 40], {}), ([3, 40], {})):
+            with self.assertRaisesRegex(ours.ModelError, "cu_seq_lens_q, cu_seq_lens_k: expected"):
+                sums = torch.tensor(sums, dtype=torch.int32)
+                result(model, input_ids=tokens(1, 40), cu_seq_lens_q=sums, cu_seq_lens_k=sums)
+        with self.assertRaisesRegex(ours.ModelError, "a batch of 1"):
+            sums = torch.tensor([0, 15, 40], dtype=torch.int32)
+            mask = torch.ones(2, 40, dtype=torch.long)
+            mask[0, :5] = 0
+            result(model, input_ids=tokens(2, 40), cu_seq_lens_q=sums, cu_seq_lens_k=sums,
+                   attention_mask=mask)
+
+
+class Acceptance(unittest.TestCase):
+    def test_models_that_fail_by_sextant_are_refused_at_once(self):
+        """They are the same afterwards, and the sentence does not ask for accelerate()."""
+        for kind in ("git", "doge", "parakeet_encoder", "wav2vec2-bert", "layoutlmv3"):
+            if kind not in swept.MODEL_MAPPING_NAMES:
+                continue
+            with self.subTest(kind):
+                try:
+                    model, inputs = swept.build(kind)
+                except ValueError as error:
+                    self.skipTest(str(error))
+                with torch.no_grad():
+                    before = swept.first_tensor(model(**inputs))
+                try:
+                    ours.accelerate(model)
+                except ours.ModelError:
+                    pass
+                with torch.no_grad():
+                    after = swept.first_tensor(model(**inputs))
+                self.assertLess((before - after).abs().max().item(), 1e-4)
+
+    def test_inputs_of_ones_own(self):
+        model = build("llama")
+        with self.assertRaisesRegex(ours.ModelError, "inputs: expected arguments that LlamaForCaus"):
+            ours.accelerate(model, inputs={"input_ids": torch.full((1, 4), 10**6)})
+        with self.assertRaisesRegex(ours.ModelError, "on trial it raises output_attentions"):
+            ours.accelerate(model, inputs={"input_ids": tokens(), "output_attentions": True})
+        self.assertEqual(model.config._attn_implementation, "eager")
+        ours.accelerate(model, inputs={"input_ids": tokens()})
+
+    def test_a_model_that_cannot_run_is_judged_by_its_code(self):
+        with torch.device("meta"):
+            model = type(build("llama"))(build("llama").config)
+        ours.accelerate(model)
+        self.assertEqual(model.config._attn_implementation, "sextant")
+        own = build("llama")
+        modules = {"attention": own.model.layers[0].self_attn}
+        trial.refuse_unknown(own, modules)
+        kind = type(own.model.layers[0].self_attn)
+
+        class Other(kind):
+            def forward(self, hidden_states, attention_mask=None):
+                attention_interface = None
+                attention_mask = attention_mask * 2
+                return attention_interface(self, 1, 2, 3, attention_mask)
+        own.model.layers[0].self_attn.__class__ = Other
+        with self.assertRaisesRegex(ours.ModelError, "does not hand its mask on as it is"):
+            trial.refuse_unknown(own, modules)
+
+    def test_a_trial_leaves_no_trace(self):
+        model = build("llama").train()
+        torch.manual_seed(3)
+        expected = torch.rand(1)
+        torch.manual_seed(3)
+        ours.accelerate(model)
+        self.assertTrue(torch.equal(torch.rand(1), expected))
+        self.assertTrue(all(module.training for module in model.modules()))
+
+    def test_served_layers(self):
+        model = build("llama")
+        self.assertEqual([layer.by for layer in ours.served(model)], [None] * 3)
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            ours.accelerate(model, verbose=True)
+        self.assertEqual([layer.by for layer in ours.served(model)], ["none"] * 3)
+        self.assertIn("3 of 3 layers of attention by Sextant", text.getvalue())
+        ours.stretch(model, "rerope", window=8)
+        self.assertEqual([layer.by for layer in ours.served(model)], ["rerope"] * 3)
+        self.assertEqual(ours.served(ours.accelerate(build("deberta-v2")))[0].by, "deberta")
+        if VERSION >= 5:
+            found = ours.served(ours.accelerate(build("t5")))
+            self.assertEqual({layer.by for layer in found}, {"t5", "none"})
+
+    def test_layers_that_are_left_are_a_warning(self):
+        model, inputs = swept.build("sam")
+        with torch.no_grad():
+            before = swept.first_tensor(model(**inputs))
+        with self.assertWarnsRegex(UserWarning, "layers of attention keep their own code .*Sam"):
+            ours.accelerate(model)
+        left = ours.served(model).left
+        self.assertTrue(left and all(layer.kind.startswith("SamVision") for layer in left))
+        ours.restore(model)
+        inner = (model.config, model.config.mask_decoder_config, model.config.vision_config,
+                 model.config.prompt_encoder_config)
+        self.assertEqual({config._attn_implementation for config in inner}, {"eager"})
+        with torch.no_grad():
+            self.assertTrue(torch.equal(swept.first_tensor(model(**inputs)), before))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ours.accelerate(build("llama"))
+
+    @torch.no_grad()
+    def test_wrapped_models(self):
+        class Wrapper(torch.nn.Module):
+            def __init__(self, *models):
+                super().__init__()
+                self.inner = torch.nn.ModuleList(models)
+
+        model = build("llama")
+        expected = result(model, **inputs_of("llama", tokens()))
+        wrapper = Wrapper(model)
+        self.assertIs(ours.accelerate(wrapper), wrapper)
+        self.assertEqual({layer.by for layer in ours.served(wrapper)}, {"none"})
+        ours.stretch(wrapper, "rope", stretch="yarn*4")
+        self.assertEqual({layer.by for layer in ours.served(wrapper)}, {"rope"})
+        ours.restore(wrapper)
+        self.assertTrue(torch.equal(result(model, **inputs_of("llama", tokens())), expected))
+        two = Wrapper(build("llama"), build("mpnet"))  # which cannot be served
+        with self.assertRaisesRegex(ours.ModelError, "MPNetModel"):
+            ours.accelerate(two)
+        self.assertEqual(two.inner[0].config._attn_implementation, "eager")
+        with self.assertRaisesRegex(ours.ModelError, "expected one PreTrainedModel, but .* with 2"):
+            ours.stretch(two, "rope")
+        with self.assertRaisesRegex(ours.ModelError, "inputs: expected None"):
+            ours.accelerate(two, inputs={})
+
+
+if __name__ == "__main__":
+    unittest.main()
