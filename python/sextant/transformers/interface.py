@@ -171,9 +171,11 @@ def method_of(module, position_bias):
         return "none", {}, None, ()
     if position_bias.dim() != 2:
         raise ModelError(
-            f"position_bias: {type(module).__name__}: expected the table of the T5 family, which a "
-            "model has after sextant.transformers.accelerate(model), but got a bias by query and "
-            f"key, {list(position_bias.shape)}")
+            f"position_bias: {type(module).__name__}: expected the table of the T5 family" +
+            (", which a model has after sextant.transformers.accelerate(model)"
+             if hasattr(module, "compute_bias") and "_sextant_biased" not in module.__dict__
+             else "") +
+            f", but got a bias by query and key, {list(position_bias.shape)}")
     options = {"buckets": position_bias.size(0),
                "max_distance": module.relative_attention_max_distance,
                "bidirectional": not module.is_decoder}

@@ -40,7 +40,8 @@ class Served(tuple):
         lines = [f"{len(self) - len(self.left)} of {len(self)} layers of attention by Sextant"]
         for run in runs:
             names = run[0].name if len(run) == 1 else f"{run[0].name} to {run[-1].name}"
-            by = "code of its own" if run[0].by is None else f"Sextant, {run[0].by}"
+            method = "" if run[0].by in (None, "none") else f", {run[0].by}"
+            by = "code of its own" if run[0].by is None else f"Sextant{method}"
             lines.append(f"  {len(run):4}  {run[0].kind}: {by}  ({names})")
         return "\n".join(lines)
 

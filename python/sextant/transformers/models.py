@@ -41,9 +41,9 @@ def accelerate(model, *, inputs=None, verbose=False):
     dropout, caches, padding, packed sequences and torch.autocast work as before;
     ``output_attentions`` is a ModelError, as there are no weights to return.
 
-    The model runs twice on a few tokens, by itself and by Sextant; one that cannot run, as on the
-    device meta, is judged by the code of its attention. Raises ModelError if the model cannot be
-    served; it is then unchanged.
+    The model runs twice on a few tokens, by itself and by Sextant. Layers that do not run, as those
+    for images in a model of texts and images, and all on the device meta, are judged by their code.
+    Raises ModelError if the model cannot be served; it is then unchanged.
     """
     parts = models_in(model)
     if inputs is not None and len(parts) > 1:
@@ -55,10 +55,10 @@ def accelerate(model, *, inputs=None, verbose=False):
         for part in parts:
             named = trial.inputs_for(part, inputs)
             serve(part)
+            modules = attention_modules(part)
             if named is not None:
-                trial.run(part, named)
-            else:
-                trial.refuse_unknown(part, attention_modules(part))
+                modules = trial.run(part, named, modules)
+            trial.refuse_unknown(part, modules)
     layers = served(model)
     if verbose:
         print(layers)

@@ -1,8 +1,8 @@
 """A forward pass on trial: whether the attention of a model can be computed, before it is accepted.
 
 A model's code may compute with masks, or hand on arguments, in ways that only show when it runs. So
-``accelerate`` runs the model once as it is, to find inputs of its kind, and once by Sextant. A model
-that cannot run, such as one on the device meta, is judged by the code of its attention.
+``accelerate`` runs the model once as it is, to find inputs of its kind, and once by Sextant. Layers
+that do not run, as those of another kind of input, or on the device meta, are judged by their code.
 """
 
 import ast
@@ -15,6 +15,7 @@ import torch
 from sextant.transformers.errors import ModelError
 
 ROWS = 8
+T5_FAMILY = ("t5", "mt5", "umt5", "switch_transformers")  # folders of transformers' models
 
 
 @contextlib.contextmanager
@@ -58,14 +59,22 @@ def inputs_for(model, inputs):
     return None
 
 
-def run(model, named):
-    """Runs a model that is served by Sextant now. Raises ModelError if it cannot be."""
+def run(model, named, modules):
+    """Runs a model that is served by Sextant now, and returns those of the modules, {name: module},
+    that did not run. Raises ModelError if the model cannot be served."""
+    reached = set()
+    handles = [module.register_forward_pre_hook(lambda *_, name=name: reached.add(name))
+               for name, module in modules.items()]
     try:
         with undisturbed(model):
             model(**named)
     except Exception as error:  # pylint: disable=broad-except  # of any model's code
         raise ModelError(f"{type(model).__name__}: expected a model whose forward pass Sextant can "
                          f"compute, but on trial it raises {_said(error)}") from error
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {name: module for name, module in modules.items() if name not in reached}
 
 
 def refuse_unknown(model, modules):
@@ -75,14 +84,15 @@ def refuse_unknown(model, modules):
         wrong = _wrong(module)
         if wrong:
             raise ModelError(
-                f"{type(model).__name__}: expected a model that can run on trial, or attention "
-                f"whose code is known, but {name} {wrong}; accelerate(model, inputs=...) tries the "
-                "model with your arguments of a forward pass")
+                f"{type(model).__name__}: expected attention that runs on trial, or whose code is "
+                f"known, but {name} {wrong}; accelerate(model, inputs=...) tries the model with "
+                "your arguments of a forward pass")
 
 
 def _said(error):
     text = " ".join(str(error).split())
-    return text if isinstance(error, ModelError) else f"{type(error).__name__}: {text[:300]}"
+    return text if isinstance(error, ModelError) else (
+        f"{type(error).__name__}: {text.split('. ')[0][:300]}")
 
 
 def _wrong(module):
@@ -97,12 +107,14 @@ def _wrong(module):
             continue
         named = {x.arg: x.value for x in call.keywords if x.arg}
         mask = named.get("attention_mask", call.args[4] if len(call.args) > 4 else None)
-        if getattr(mask, "id", None) not in parameters - changed:
+        no_mask = isinstance(mask, ast.Constant) and mask.value is None
+        if not no_mask and getattr(mask, "id", None) not in parameters - changed:
             return "does not hand its mask on as it is"
         others = set(named) - KNOWN
         if others:
             return f"has arguments unknown to Sextant's attention: {', '.join(sorted(others))}"
-        if "position_bias" in named and "_sextant_biased" not in module.__dict__:
+        if "position_bias" in named and not any(
+                f".models.{name}." in type(module).__module__ for name in T5_FAMILY):
             return "has a bias by query and key"
     return ""
 
@@ -121,8 +133,11 @@ def _candidates(model):
     if main == "input_ids":
         shown = torch.ones_like(tokens)
         shown[1, : ROWS // 4] = 0
-        forms = [{"input_ids": tokens, "attention_mask": shown}, {"input_ids": tokens}]
+        boxes = {"bbox": torch.zeros(2, ROWS, 4, dtype=torch.long)} if "bbox" in accepted else {}
+        forms = [{"input_ids": tokens, "attention_mask": shown, **boxes},
+                 {"input_ids": tokens, **boxes}]
     else:
+        tokens = tokens[:1]
         forms = [{main: x} for x in _signals(config, main)]
     for form in forms:
         for more in ({}, {"decoder_input_ids": tokens}):

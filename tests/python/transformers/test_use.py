@@ -15,7 +15,9 @@ import transformers  # noqa: E402
 from cases import SHAPES, padding  # noqa: E402
 from tiny import MODELS, build, inputs_of, result, tokens  # noqa: E402
 
+import sextant  # noqa: E402
 import sextant.transformers as ours  # noqa: E402
+
 
 def ours_version():
     return int(transformers.__version__.split(".")[0])
@@ -173,6 +175,16 @@ class Stretch(unittest.TestCase):
         with torch.no_grad():
             whole = model(ids, position_ids=packed, use_cache=False).logits
             self.assert_close(whole[:, 20:], model(ids[:, 20:]).logits)
+
+    def test_doctor_examines_the_own_positions(self):
+        model = build("llama")
+        self.assertEqual(sextant.doctor(ours.accelerate(model)).verdict, "sound")
+        ours.stretch(model, "rerope", window=8)
+        expected = logits("llama", model)
+        report = sextant.doctor(model)
+        self.assertEqual(report.verdict, "sound")
+        self.assertIn("stretched by sextant.transformers (rerope", str(report))
+        self.assertTrue(torch.equal(logits("llama", model), expected))
 
     def test_a_refused_stretch_keeps_the_one_before(self):
         model = build("llama")
