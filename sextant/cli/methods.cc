@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/nearest.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/methods_text.h"
-#include "sextant/cli/nearest.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/survey.h"
 

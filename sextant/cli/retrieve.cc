@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int64_t kShortestPrompt = 256;
+constexpr int64_t kShortestPrompt = 256, kDepths = 5;
 constexpr std::array<const char*, 5> kTasks = {"needle", "multi-key", "multi-value", "variables",
                                                "common-words"};
 
@@ -36,7 +37,8 @@ struct RetrieveOptions {
   std::string model, endpoint, endpoint_model, method, options = "{}", dtype = "auto", out;
   std::vector<int64_t> lengths = {1024, 2048, 4096};
   std::vector<std::string> tasks = {kTasks.begin(), kTasks.end()};
-  int64_t samples = 20, depths = 5, seed = 0;
+  int64_t samples = 20, seed = 0;
+  std::optional<int64_t> depths;  // else kDepths, or as many as there are samples
   int threads = 0;
   bool chat = false, as_json = false;
   ManyMachines many;
@@ -107,7 +109,7 @@ void check(const RetrieveOptions& options) {
   check_tasks(options.tasks);
   if (options.depths > options.samples) {
     refuse("--depths", fmt::format("at most the number of samples, {}", options.samples),
-           std::to_string(options.depths));
+           std::to_string(*options.depths));
   }
   if (options.endpoint.empty()) {
     if (options.model.empty()) throw CLI::RequiredError("MODEL or --endpoint");
@@ -130,7 +132,7 @@ lab::Measurement measurement_of(const RetrieveOptions& options) {
        {{"lengths", options.lengths},
         {"tasks", options.tasks},
         {"samples", options.samples},
-        {"depths", options.depths},
+        {"depths", options.depths.value_or(std::min(kDepths, options.samples))},
         {"seed", options.seed},
         {"chat", options.chat}}}};
   if (!options.method.empty()) {
@@ -207,7 +209,7 @@ void declare_tasks(CLI::App& command, RetrieveOptions& options) {
       ->capture_default_str();
   command.add_option("--depths", options.depths, "Places of the facts, from the start to the end")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str();
+      ->default_str(fmt::format("{}, or --samples if fewer", kDepths));
   command.add_option("--seed", options.seed, "Seed of the prompts")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

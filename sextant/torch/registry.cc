@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sextant/base/error.h"
+#include "sextant/base/nearest.h"
 #include "sextant/torch/method.h"
 
 namespace sextant {
@@ -57,7 +58,8 @@ const MethodInfo& method_info(std::string_view name) {
     if (info.name == name) return info;
     names.push_back(info.name);
   }
-  fail("method: expected one of " + list(names) + ", but got \"" + std::string(name) + "\"");
+  fail("method: expected one of " + nearest_text(name, names) + ", but got \"" + std::string(name) +
+       "\"");
 }
 
 }  // namespace

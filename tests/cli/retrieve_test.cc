@@ -99,7 +99,8 @@ TEST_F(Retrieve, RefusesUnknownTasksAndLengths) {
   expect_refused({model, "--lengths", "2048,1024"}, "--lengths: expected rising numbers");
   expect_refused({model, "--lengths", "128"}, "from 256, but got 128");
   expect_refused({model, "--samples", "1"}, "--samples");
-  expect_refused({model, "--samples", "4"}, "--depths: expected at most the number of samples, 4");
+  expect_refused({model, "--samples", "4", "--depths", "5"},
+                 "--depths: expected at most the number of samples, 4, but got 5");
   expect_refused({model, "--dtype", "int4"}, "--dtype");
   expect_refused({model, "--method", "rope", "--options", "[4]"},
                  "--options: expected a JSON object, but got [4]");
@@ -158,6 +159,37 @@ TEST_F(Retrieve, MeasuresReportsAndIsDone) {
   const Ended other = measure({"--seed", "1"});
   EXPECT_EQ(other.status, 1);
   EXPECT_THAT(other.err, HasSubstr("other settings"));
+}
+
+TEST_F(Retrieve, HasNoMoreDepthsThanSamples) {
+  const auto depths = [&](const char* samples) {
+    const std::string out = folder_ / samples;
+    EXPECT_EQ(retrieve({model_.string(), "--lengths", "512", "--samples", samples, "--out", out,
+                        "--prepare"})
+                  .status,
+              0);
+    return json::parse(read_text(out + "/arms/512/arm.json"))["retrieval"]["depths"];
+  };
+  EXPECT_EQ(depths("2"), 2);
+  EXPECT_EQ(depths("5"), 5);
+  EXPECT_EQ(depths("20"), 5);
+}
+
+TEST_F(Retrieve, SaysWhatTheWorkerNoted) {
+  ASSERT_EQ(measure().status, 0);
+  const auto with_facts = [&](const char* arm, const json& facts) {
+    write_text(out_ / "arms" / arm / "done.json", facts.dump());
+  };
+  const json notes = {"texts begin with <s>"};
+  with_facts("512", {{"notes", notes}, {"special_tokens", "no </s>"}});
+  with_facts("1024", {{"notes", notes}, {"special_tokens", "no </s>"}});
+  const Ended ended = measure();
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(ended.err, "texts begin with <s>\n") << "once";
+  with_facts("1024", json::object());
+  const Ended mixed = measure();
+  EXPECT_EQ(mixed.status, 1);
+  EXPECT_THAT(mixed.err, HasSubstr("one rule for special tokens, but got no </s> and none"));
 }
 
 TEST_F(Retrieve, PassesTheMethodToPython) {

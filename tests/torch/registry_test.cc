@@ -41,6 +41,7 @@ TEST(Registry, RefusesWhatItDoesNotKnow) {
   };
   fails("method: expected one of alibi, ", "alibis", "{}");
   fails("but got \"alibis\"", "alibis", "{}");
+  fails("method: expected one of transformer-xl, ", "tranformer_xl", "{}");
   fails(
       "alibi: options: expected any of flavour, future_scale, interpolation, length, max_bias, "
       "train, but got \"bias\"",

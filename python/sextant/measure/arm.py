@@ -31,6 +31,7 @@ class Arm:
                                ) from error
         self._path = self.folder / "records.jsonl"
         self._records = self._read()
+        self._rule = ""
 
     @property
     def name(self) -> str:
@@ -43,8 +44,20 @@ class Arm:
     def records(self) -> list[dict]:
         return list(self._records)
 
+    def check_rule(self, rule: str) -> None:
+        """Says how special tokens are treated, "" for a text as it is. Records have the rule, and
+        MeasureError is raised if those that are there have another: an older version has none."""
+        for record in self._records:
+            if record.get("special_tokens", "") != rule:
+                raise MeasureError(
+                    f"{self._path}: expected records with the rule of this version for special "
+                    f"tokens, {rule or 'none'}, but got {record.get('special_tokens') or 'none'}; "
+                    "measure in another folder")
+        self._rule = rule
+
     def append(self, record: dict) -> None:
         """Writes a record to the disk. Raises CannotWrite."""
+        record = {**record, **self._with_rule()}
         try:
             with open(self._path, "ab") as file:
                 file.write(json.dumps(record).encode() + b"\n")
@@ -59,10 +72,14 @@ class Arm:
         path = self.folder / "done.json"
         part = path.with_suffix(".part")
         try:
-            part.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+            part.write_text(json.dumps({**facts, **self._with_rule()}, indent=2) + "\n",
+                            encoding="utf-8")
             os.replace(part, path)
         except OSError as error:
             raise CannotWrite(f"{path}: cannot write: {error.strerror}") from error
+
+    def _with_rule(self) -> dict[str, str]:
+        return {"special_tokens": self._rule} if self._rule else {}
 
     def _read(self) -> list[dict]:
         try:

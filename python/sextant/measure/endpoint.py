@@ -1,21 +1,23 @@
-"""A client of servers with OpenAI's API, such as llama.cpp and vLLM, with urllib alone.
+"""A client of servers with OpenAI's API, such as llama.cpp and vLLM.
 
 Prompts go to /v1/completions; to /v1/chat/completions if a chat is asked for, or if the server has
 no completions (404). llama.cpp and vLLM continue a last message of the assistant, so they get the
 beginning of the answer; other servers get the question alone. Tokens are counted by the
-tokenizer.json of a folder if one is given, else by the server's /tokenize. No key is sent.
+tokenizer.json of a folder if one is given, else by the server's /tokenize.
+
+A reply says more than its text: usage.prompt_tokens, finish_reason and the parts of a message that
+hold reasoning decide whether the text is an answer to the whole prompt (NoAnswer).
 """
 
 from __future__ import annotations
 
 import json
 import pathlib
-import urllib.error
-import urllib.parse
-import urllib.request
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
-from sextant.measure.errors import MeasureError
+from sextant.measure.errors import MeasureError, NoAnswer
+from sextant.measure.server import HttpError, Server
+from sextant.measure.spoken import spoken
 
 if TYPE_CHECKING:
     from sextant.measure.tasks import Sample
@@ -23,15 +25,20 @@ if TYPE_CHECKING:
 SHORT_TIMEOUT = 30.0
 ANSWER_TIMEOUT = 3600.0  # seconds; long prompts on a CPU
 CHAT_OVERHEAD = 64  # tokens of a chat template, if the server does not count them
+COUNTS_DIFFER = 8  # tokens of a prompt, between a server's count and ours
+MOST_NAMES = 8  # of models, in a message
+REASONING = ("reasoning_content", "reasoning")  # parts of messages, by server
 LLAMA_CPP, VLLM = "llama.cpp", "vLLM"  # forms of /tokenize; SGLang has vLLM's
 
 
-class HttpError(MeasureError):
-    """A server's answer with an error status."""
+class _Reply(NamedTuple):
+    """ran_out: it has all tokens that it may have. read: tokens of the prompt, 0 if the server does
+    not say. reasons: the model reasoned beside the text."""
 
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
+    text: str
+    ran_out: bool
+    read: int
+    reasons: bool
 
 
 class Endpoint:
@@ -43,13 +50,13 @@ class Endpoint:
                  ) -> None:
         """endpoint: {"url", "model"}; a model of None is the only one that the server has. folder:
         with tokenizer.json, or None. Raises MeasureError."""
-        self._server = _Server(endpoint["url"])
+        self._server = Server(endpoint["url"])
         self._chat = chat
         listed = self._listed_models()
         self._model = endpoint.get("model") or self._only_model(listed)
         self._tokenize = self._form_of_tokenize()
         self._count, self._counted_by = self._counter(folder)
-        self._usage = 0  # tokens of the last prompt, 0 if the server does not say
+        self._says_what_it_read = True
         self.overhead = 0
         if not chat:
             self._chat = not self._has_completions()
@@ -60,31 +67,53 @@ class Endpoint:
         return self._count(text)
 
     def answer(self, sample: Sample) -> str:
-        """The server's answer at temperature 0."""
+        """The server's answer at temperature 0. Raises NoAnswer."""
         if self._chat:
-            return self._ask_chat(sample.question, sample.prefix, sample.answer_tokens)
-        return self._ask(sample.prompt, sample.answer_tokens)
+            reply = self._ask_chat(sample.question, sample.prefix, sample.answer_tokens)
+        else:
+            reply = self._ask(sample.prompt, sample.answer_tokens)
+        self._says_what_it_read &= reply.read > 0
+        sent = sample.tokens
+        if self._chat and not self._tokenize:  # without the prefix
+            sent = self.count_tokens(sample.question) + self.overhead
+        if 0 < reply.read < sent - COUNTS_DIFFER:
+            raise NoAnswer(f"the server read {reply.read} of the prompt's {sent} tokens: its "
+                           "context is shorter and it cuts prompts, or its tokens are others than "
+                           f"those of {self._counted_by}", reply.text)
+        said = spoken(reply.text, ran_out=reply.ran_out, reasons=reply.reasons)
+        if not said.strip():
+            why = " and ran out of tokens (finish_reason length)" if reply.ran_out else ""
+            raise NoAnswer(f"the answer is empty{why}", reply.text, repeats=reply.ran_out)
+        return said
 
     def facts(self) -> dict[str, Any]:
-        return {"server": self._server.url, "server_model": self._model or "",
-                "tokens_counted_by": self._counted_by,
-                "path": "/v1/chat/completions" if self._chat else "/v1/completions"}
+        facts: dict[str, Any] = {
+            "server": self._server.url, "server_model": self._model or "",
+            "tokens_counted_by": self._counted_by,
+            "path": "/v1/chat/completions" if self._chat else "/v1/completions"}
+        if not self._says_what_it_read:
+            facts["notes"] = [f"{self._server.url} does not say how many tokens of a prompt it "
+                              "read (usage.prompt_tokens), so that a cut prompt is not noticed"]
+        return facts
 
     def _listed_models(self) -> list[str]:
         """Their names; none if the server does not list them."""
         try:
-            entries = self._server.get("/v1/models").get("data")
+            entries = self._server.get("/v1/models", SHORT_TIMEOUT).get("data")
         except HttpError as error:
             if error.status == 404:
                 return []
             raise
         entries = entries if isinstance(entries, list) else []
-        return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]
+        return [entry["id"] for entry in entries
+                if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
     def _only_model(self, names: list[str]) -> str | None:
         if len(names) > 1:
+            listed = ", ".join(self._server.words(name) for name in names[:MOST_NAMES])
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
             raise MeasureError(f"endpoint: model: expected the name of one of the models of "
-                               f"{self._server.url}, {', '.join(names)}, but got none")
+                               f"{self._server.url}, {listed}{more}, but got none")
         return names[0] if names else None
 
     def _named(self, **fields: Any) -> dict[str, Any]:
@@ -105,10 +134,11 @@ class Endpoint:
     def _count_by_server(self, text: str, form: str | None = None) -> int:
         """0 if the answer has another form."""
         if (form or self._tokenize) == LLAMA_CPP:
-            tokens = self._server.post("/tokenize", {"content": text, "add_special": True}
-                                       ).get("tokens")
+            tokens = self._server.post("/tokenize", {"content": text, "add_special": True},
+                                       SHORT_TIMEOUT).get("tokens")
             return len(tokens) if isinstance(tokens, list) else 0
-        count = self._server.post("/tokenize", self._named(prompt=text)).get("count")
+        count = self._server.post("/tokenize", self._named(prompt=text), SHORT_TIMEOUT
+                                  ).get("count")
         return count if isinstance(count, int) else 0
 
     def _counter(self, folder: str | None) -> tuple[Callable[[str], int], str]:
@@ -122,10 +152,12 @@ class Endpoint:
                            "model, but got none")
 
     def _chat_overhead(self) -> int:
-        self._ask_chat("A question?", "The answer is", 1)
-        if not self._usage:
+        question, prefix = "A question?", "The answer is"
+        read = self._ask_chat(question, prefix, 1).read
+        if not read:
             return CHAT_OVERHEAD
-        return max(0, self._usage - self.count_tokens("A question?\nThe answer is"))
+        return max(0, read - self.count_tokens(f"{question}\n{prefix}" if self._tokenize
+                                               else question))
 
     # Answers.
 
@@ -138,11 +170,10 @@ class Endpoint:
             raise
         return True
 
-    def _ask(self, prompt: str, tokens: int) -> str:
-        choice = self._choice("/v1/completions", prompt=prompt, max_tokens=tokens)
-        return str(choice.get("text") or "")
+    def _ask(self, prompt: str, tokens: int) -> _Reply:
+        return self._reply("/v1/completions", prompt=prompt, max_tokens=tokens)
 
-    def _ask_chat(self, question: str, prefix: str, tokens: int) -> str:
+    def _ask_chat(self, question: str, prefix: str, tokens: int) -> _Reply:
         messages = [{"role": "user", "content": question}]
         more: dict[str, Any] = {}
         if self._tokenize:
@@ -150,20 +181,40 @@ class Endpoint:
             more = {"chat_template_kwargs": {"enable_thinking": False}}
         if self._tokenize == VLLM:
             more |= {"add_generation_prompt": False, "continue_final_message": True}
-        choice = self._choice("/v1/chat/completions", messages=messages, max_tokens=tokens, **more)
-        message = choice.get("message")
-        return str(message.get("content") or "") if isinstance(message, dict) else ""
+        return self._reply("/v1/chat/completions", messages=messages, max_tokens=tokens, **more)
 
-    def _choice(self, path: str, **fields: Any) -> dict[str, Any]:
+    def _reply(self, path: str, **fields: Any) -> _Reply:
         reply = self._server.post(path, self._named(temperature=0, **fields), ANSWER_TIMEOUT)
         choices = reply.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             raise MeasureError(f"endpoint: {self._server.url}{path}: expected an answer with "
-                               f"choices, but got {_short(json.dumps(reply))}")
-        usage = reply.get("usage")
-        count = usage.get("prompt_tokens") if isinstance(usage, dict) else 0
-        self._usage = count if isinstance(count, int) else 0
-        return choices[0]
+                               f"choices, but got {self._server.words(_dumped(reply))}")
+        choice, usage = choices[0], _object(reply, "usage")
+        message = _object(choice, "message")
+        text = message.get("content") if "message" in choice else choice.get("text")
+        details = _object(usage, "completion_tokens_details")
+        return _Reply(text=text if isinstance(text, str) else "",
+                      ran_out=choice.get("finish_reason") == "length",
+                      read=_count(usage, "prompt_tokens"),
+                      reasons=any(message.get(name) for name in REASONING) or
+                      _count(details, "reasoning_tokens") > 0)
+
+
+def _object(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    found = fields.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _count(fields: dict[str, Any], name: str) -> int:
+    found = fields.get(name)
+    return found if isinstance(found, int) else 0
+
+
+def _dumped(value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        return "lists in lists, too deep to print"
 
 
 def _counter_of_file(path: pathlib.Path) -> Callable[[str], int]:
@@ -182,70 +233,3 @@ def _counter_of_file(path: pathlib.Path) -> Callable[[str], int]:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return lambda text: len(tokenizer.encode(text).ids)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else line[:300] + "..."
-
-
-def _message(body: bytes) -> str:
-    """The server's words about an error, from the forms that servers use."""
-    text = body.decode("utf-8", errors="replace")
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return _short(text)
-    for name in ("error", "message", "detail"):
-        if isinstance(found, dict) and found.get(name):
-            found = found[name]
-    return _short(found if isinstance(found, str) else json.dumps(found))
-
-
-class _Server:
-    """JSON over HTTP. url: without a last slash and without /v1."""
-
-    def __init__(self, url: str) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise MeasureError("endpoint: url: expected one that begins with http:// or https://, "
-                               f"but got {url!r}")
-        self.url = url.rstrip("/").removesuffix("/v1")
-        local = parts.hostname in ("localhost", "::1") or parts.hostname.startswith("127.")
-        proxies = [urllib.request.ProxyHandler({})] if local else []
-        self._opener = urllib.request.build_opener(*proxies)
-
-    def get(self, path: str) -> dict[str, Any]:
-        return self._open(urllib.request.Request(self.url + path), SHORT_TIMEOUT)
-
-    def post(self, path: str, fields: dict[str, Any], timeout: float = SHORT_TIMEOUT
-             ) -> dict[str, Any]:
-        return self._open(urllib.request.Request(
-            self.url + path, json.dumps(fields).encode(), {"Content-Type": "application/json"}),
-            timeout)
-
-    def _open(self, request: urllib.request.Request, timeout: float) -> dict[str, Any]:
-        url = request.full_url
-        try:
-            with self._opener.open(request, timeout=timeout) as answer:
-                body = answer.read()
-        except urllib.error.HTTPError as error:
-            raise HttpError(f"endpoint: {url}: the server refuses with status {error.code}: "
-                            f"{_message(error.read())}", error.code) from error
-        except TimeoutError as error:
-            raise MeasureError(f"endpoint: {url}: expected an answer within {timeout:g} s, but got "
-                               "none") from error
-        except OSError as error:
-            reason = getattr(error, "reason", error)
-            raise MeasureError(f"endpoint: {url}: cannot reach the server: {reason}") from error
-        except Exception as error:  # http.client's errors about broken answers
-            raise MeasureError(f"endpoint: {url}: expected an answer, but got "
-                               f"{type(error).__name__}: {error}") from error
-        try:
-            found = json.loads(body)
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise MeasureError(f"endpoint: {url}: expected a JSON object, but got "
-                               f"{_short(body.decode('utf-8', errors='replace'))!r}")
-        return found

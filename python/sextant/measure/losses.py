@@ -1,9 +1,11 @@
 """Losses of a causal model by position, in nats per token and per byte.
 
 A block is N + 1 tokens of one document, N the longest length; the last N are predicted. At length n
-the model gets the last n + 1 tokens of the block, so that the last tokens of a block are the same
-at all lengths. All losses of one block and length come from one forward pass, and are summed in
-bins of positions.
+the last n are, so that the last tokens of a block are the same at all lengths. The model gets n
+tokens: those before each predicted one, the first of which is the token that its tokenizer puts
+before every text, such as <s>, if it does. Models that were trained so compute no sensible loss
+without it. All losses of one block and length come from one forward pass, and are summed in bins of
+positions.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ def measure(arm: Arm, loaded: Loaded, progress: Progress) -> None:
     from sextant.measure import model
 
     asked = arm.assignment["losses"]
+    rule = f"windows begin with {loaded.spelled(loaded.begin)}" if loaded.begin else ""
+    arm.check_rule(rule)
     found = {(record["block"], record["length"]) for record in arm.records()}
     progress.add(0, f"{arm.name}, cutting the text into tokens")
     text = arm.folder / arm.assignment["text"]
@@ -51,13 +55,22 @@ def measure(arm: Arm, loaded: Loaded, progress: Progress) -> None:
                 progress.check_stop()
                 progress.add(0, f"{arm.name}, block {block + 1}/{asked['blocks']}, {length} tokens")
                 began = time.monotonic()
-                nats = token_losses(loaded.model, tokens[block][-length - 1:])
+                nats = token_losses(loaded.model, window(tokens[block], length, loaded.begin)
+                                    )[-length:]
                 arm.append({"block": block, "length": length,
                             **binned(nats, sizes[block][-length:], asked["bin"]),
                             "last": sums(nats, sizes[block], asked["stride"]),
                             "seconds": round(time.monotonic() - began, 2)})
                 progress.add(length, arm.name)
         arm.finish(**model.facts(loaded))
+
+
+def window(block: numpy.ndarray, length: int, begin: list[int]) -> numpy.ndarray:
+    """The tokens whose last `length` are predicted: those of a block, after the tokens `begin`, or
+    after the block's own token if there are none."""
+    if not begin:
+        return block[-length - 1:]
+    return numpy.concatenate([numpy.array(begin, dtype=block.dtype), block[-length:]])
 
 
 def binned(nats: numpy.ndarray, sizes: numpy.ndarray, width: int) -> dict[str, list]:

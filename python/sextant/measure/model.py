@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import json
 import pathlib
@@ -19,12 +20,53 @@ class Loaded:
     """A causal language model on the CPU, with its tokenizer.
 
     attention: the implementation that computes the model's own positions, "sextant" or the
-    model's own."""
+    model's own. says_begin: whether its settings say that a text begins with a special token, None
+    if they do not say."""
 
     model: Any
     tokenizer: Any
     name: str
     attention: str = ""
+    says_begin: bool | None = None
+
+    @property
+    def begin(self) -> list[int]:
+        """The tokens that the tokenizer puts before each text, such as <s>."""
+        return self._around[0]
+
+    @property
+    def end(self) -> list[int]:
+        """Those that it puts after each text, such as </s>."""
+        return self._around[1]
+
+    def ids_of(self, text: str) -> list[int]:
+        """Of a text that goes on: with the tokens before it, and without those after it."""
+        return self.begin + self._ids(text, add_special_tokens=False)
+
+    def spelled(self, ids: list[int]) -> str:
+        return "".join(self.tokenizer.convert_ids_to_tokens(ids))
+
+    def notes(self) -> list[str]:
+        """Sentences on settings that contradict the tokenizer."""
+        if self.says_begin is None or self.says_begin == bool(self.begin):
+            return []
+        adds = f"begins texts with {self.spelled(self.begin)}" if self.begin else \
+            "puts no token before texts"
+        return [f"{self.name}: its settings have add_bos_token {str(self.says_begin).lower()}, but "
+                f"its tokenizer {adds}; that is how it was measured, and programs that follow the "
+                "setting may see other losses and answers"]
+
+    def _ids(self, text: str, **more: Any) -> list[int]:
+        return self.tokenizer(text, verbose=False, **more)["input_ids"]
+
+    @functools.cached_property
+    def _around(self) -> tuple[list[int], list[int]]:
+        whole, text = self._ids("text"), self._ids("text", add_special_tokens=False)
+        for first in range(len(whole) - len(text) + 1):
+            if whole[first:first + len(text)] == text:
+                return whole[:first], whole[first + len(text):]
+        raise MeasureError(f"{self.name}: tokenizer: expected tokens {text} of a text within those "
+                           f"with special tokens, but got {whole}")
 
 
 def load(path: str, dtype: str = "auto", threads: int = 0) -> Loaded:
@@ -56,7 +98,7 @@ def load(path: str, dtype: str = "auto", threads: int = 0) -> Loaded:
                            f"have offsets, but got {type(tokenizer).__name__}")
     if more and dtype == "auto":  # a quantised GGUF has no dtype of its own
         model = model.to(torch.bfloat16)
-    return Loaded(model.eval(), tokenizer, place.name)
+    return Loaded(model.eval(), tokenizer, place.name, says_begin=_says_begin(where, **more))
 
 
 def _source(place: pathlib.Path) -> tuple[str, dict[str, str]]:
@@ -76,6 +118,22 @@ def _source(place: pathlib.Path) -> tuple[str, dict[str, str]]:
             raise MeasureError(f"{place}: transformers reads GGUF with the packages gguf and "
                                f"accelerate, but {package} is not installed")
     return str(place.parent), {"gguf_file": place.name}
+
+
+def _says_begin(folder: str, gguf_file: str = "") -> bool | None:
+    """add_bos_token of the settings that other programs read; transformers 5 reads neither."""
+    if gguf_file:
+        from gguf import GGUFReader
+
+        field = GGUFReader(pathlib.Path(folder, gguf_file)).get_field(
+            "tokenizer.ggml.add_bos_token")
+        return None if field is None else bool(field.contents())
+    try:
+        settings = json.loads(pathlib.Path(folder, "tokenizer_config.json").read_text("utf-8"))
+        said = settings.get("add_bos_token")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return said if isinstance(said, bool) else None
 
 
 def _first_line(error: BaseException) -> str:
@@ -110,7 +168,7 @@ def positions(loaded: Loaded, candidate: dict) -> Iterator[None]:
 
 
 def facts(loaded: Loaded) -> dict:
-    """Versions and sizes, for the reader of results."""
+    """Versions and sizes, for the reader of results, and sentences for its user."""
     import torch
     import transformers
 
@@ -118,7 +176,8 @@ def facts(loaded: Loaded) -> dict:
             "dtype": str(loaded.model.dtype).removeprefix("torch."),
             "attention": loaded.attention,
             "machine": f"{_processor()}, torch {torch.__version__}",
-            "weights": sum(p.numel() for p in loaded.model.parameters())}
+            "weights": sum(p.numel() for p in loaded.model.parameters()),
+            **({"notes": loaded.notes()} if loaded.notes() else {})}
 
 
 def _processor() -> str:

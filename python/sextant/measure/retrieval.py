@@ -2,6 +2,9 @@
 
 The model answers greedily, a prompt at a time. It is a checkpoint of transformers, or runs in a
 server (endpoint). Work is counted in tokens of prompts, which take nearly all of the time.
+
+A reply that is no answer (NoAnswer) has the score None; after an interruption it is asked for
+again.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ import time
 from typing import TYPE_CHECKING, Any, Iterator
 
 from sextant.measure import tasks
-from sextant.measure.errors import MeasureError
+from sextant.measure.errors import MeasureError, NoAnswer
+from sextant.measure.spoken import spoken
 
 if TYPE_CHECKING:
     from sextant.measure.arm import Arm, Progress
@@ -21,18 +25,26 @@ if TYPE_CHECKING:
     from sextant.measure.tasks import Sample
 
 
+FIRST_ANSWERS = 3  # if none of them is one, the rest is not asked for
+
+
 def work(arm: Arm) -> tuple[int, int]:
     """The tokens of the arm, and those that are already done."""
     asked = arm.assignment["retrieval"]
-    return (len(asked["tasks"]) * asked["samples"] * sum(asked["lengths"]),
-            sum(record["length"] for record in arm.records()))
+    all_of_it = len(asked["tasks"]) * asked["samples"] * sum(asked["lengths"])
+    return all_of_it, (all_of_it if arm.done else
+                       sum(record["length"] for record in _scored(arm)))
 
 
 def measure(arm: Arm, loaded: Loaded | None, progress: Progress) -> None:
     """Adds the missing records {"task", "length", "depth", "sample", "tokens", "score", "expected",
-    "answer", "seconds"}, short prompts first. loaded: None if the arm has an endpoint."""
+    "answer", "seconds"}, short prompts first; without a score also "unscored", a sentence. loaded:
+    None if the arm has an endpoint."""
     asked = arm.assignment["retrieval"]
-    found = {(record["task"], record["length"], record["sample"]) for record in arm.records()}
+    if loaded is not None and loaded.end and not asked.get("chat"):
+        arm.check_rule(f"questions end without {loaded.spelled(loaded.end)}")
+    found = {(record["task"], record["length"], record["sample"]) for record in _scored(arm)}
+    unscored: list[NoAnswer] = []
     with _answerer(arm.assignment, loaded) as answerer:
         for task in asked["tasks"]:  # before hours of work on other tasks
             tasks.check_length(task, min(asked["lengths"]), asked["samples"], seed=asked["seed"],
@@ -48,14 +60,34 @@ def measure(arm: Arm, loaded: Loaded | None, progress: Progress) -> None:
                                         seed=asked["seed"], count_tokens=answerer.count_tokens,
                                         overhead=answerer.overhead)
                     began = time.monotonic()
-                    answer = answerer.answer(sample)
+                    more: dict[str, str] = {}
+                    try:
+                        answer = answerer.answer(sample)
+                    except NoAnswer as none:
+                        answer, more = none.said, {"unscored": str(none)}
+                        unscored.append(none)
+                        if none.repeats and len(unscored) == FIRST_ANSWERS:
+                            _check_scores(arm, unscored)
                     arm.append({"task": task, "length": length, "depth": sample.depth,
                                 "sample": number, "tokens": sample.tokens,
-                                "score": score(answer, sample.expected),
-                                "expected": sample.expected, "answer": answer,
+                                "score": None if more else score(answer, sample.expected),
+                                "expected": sample.expected, "answer": answer, **more,
                                 "seconds": round(time.monotonic() - began, 2)})
                     progress.add(length, f"{task}, {length} tokens")
+        _check_scores(arm, unscored)
         arm.finish(**answerer.facts())
+
+
+def _scored(arm: Arm) -> list[dict]:
+    return [record for record in arm.records() if record["score"] is not None]
+
+
+def _check_scores(arm: Arm, unscored: list[NoAnswer]) -> None:
+    """Raises MeasureError if all replies were no answers, and no other length has been measured."""
+    if unscored and not _scored(arm) and not any(arm.folder.parent.glob("*/done.json")):
+        lengths = ", ".join(map(str, arm.assignment["retrieval"]["lengths"]))
+        raise MeasureError(f"{lengths} tokens: expected answers, but none of the first "
+                           f"{len(unscored)} replies is one; the first: {unscored[0]}")
 
 
 def score(answer: str, expected: list[str]) -> float:
@@ -97,14 +129,14 @@ class Checkpoint:
                 self.count_tokens("A question?\nThe answer is")
 
     def count_tokens(self, text: str) -> int:
-        return len(self._loaded.tokenizer(text, verbose=False)["input_ids"])
+        return len(self._loaded.ids_of(text))
 
     def answer(self, sample: Sample) -> str:
-        """The tokens that the model adds greedily, decoded."""
+        """The tokens that the model adds greedily, decoded. Raises NoAnswer."""
         import torch
 
         ids = self._chat_ids(sample.question, sample.prefix) if self._chat else \
-            self._loaded.tokenizer(sample.prompt, verbose=False)["input_ids"]
+            self._loaded.ids_of(sample.prompt)
         model = self._loaded.model
         row = torch.tensor([ids], device=model.device)
         try:
@@ -115,7 +147,9 @@ class Checkpoint:
             raise MeasureError(f"{self._loaded.name}: {sample.task}, {sample.length} tokens: "
                                f"expected an answer, but got {type(error).__name__}: {error}"
                                ) from error
-        return self._loaded.tokenizer.decode(made[0, len(ids):], skip_special_tokens=True)
+        added = made[0, len(ids):]
+        said = self._loaded.tokenizer.decode(added, skip_special_tokens=True)
+        return spoken(said, ran_out=len(added) == sample.answer_tokens)
 
     def facts(self) -> dict[str, Any]:
         from sextant.measure import model

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sextant/base/error.h"
+#include "sextant/base/nearest.h"
 
 namespace sextant::cli {
 
@@ -46,9 +47,12 @@ std::string not_plotted(std::string_view name, std::span<const std::string> othe
   std::set<std::string_view> names(others.begin(), others.end());
   for (const PlottedMethod& method : plotted_methods()) names.insert(method.name);
   std::erase_if(names, [](std::string_view one) { return !nothing_to_draw(one).empty(); });
-  return fmt::format("METHOD: expected one of {}{}, but got {}", fmt::join(names, ", "),
-                     others.empty() ? " (others take a build with libtorch)" : "",
-                     name.empty() ? "nothing" : name);
+  const std::vector<std::string> known(names.begin(), names.end());
+  return fmt::format(
+      "METHOD: expected one of {}{}, but got {}",
+      name.empty() ? fmt::format("{}", fmt::join(known, ", ")) : nearest_text(name, known),
+      others.empty() ? " (others take a build with libtorch)" : "",
+      name.empty() ? "nothing" : name);
 }
 
 void PlotValues::refuse(const std::string& option, const std::string& expected) const {

@@ -21,8 +21,9 @@ constexpr size_t kShownBytes = 160;
 
 std::string percent(double share, int decimals = 1) { return fixed(100 * share, decimals); }
 
-// "85.0 [64, 95]"
+// "85.0 [64, 95]", "-" without a score.
 std::string cell(const ScoreInterval& score) {
+  if (!score.has_mean()) return "-";
   return fmt::format("{} [{}, {}]", percent(score.mean), percent(score.low, 0),
                      percent(score.high, 0));
 }
@@ -149,7 +150,7 @@ chart::Table score_table(const RetrievalScores& scores) {
     std::vector<chart::Cell>& cells = table.rows.emplace_back();
     cells.push_back(chart::words(name));
     for (const ScoreInterval& score : row) {
-      cells.push_back(chart::number(100 * score.mean, 1));
+      cells.push_back(score.has_mean() ? chart::number(100 * score.mean, 1) : chart::words("-"));
       cells.back().note = fmt::format("{} to {}", percent(score.low, 0), percent(score.high, 0));
     }
   };
@@ -171,13 +172,15 @@ chart::Section wrong_answers(const RetrievalScores& scores) {
   for (const std::string& task : scores.tasks) {
     for (const int64_t length : scores.lengths) {
       const auto wrong = std::ranges::find_if(scores.samples, [&](const RetrievalSample& sample) {
-        return sample.task == task && sample.length == length && sample.score < 1;
+        return sample.task == task && sample.length == length && sample.score.value_or(0) < 1;
       });
       if (wrong == scores.samples.end()) continue;
-      table.rows.push_back({chart::words(task), chart::number(static_cast<double>(length), 0),
-                            chart::words(wrong->depth ? percent(*wrong->depth, 0) + " %" : "-"),
-                            chart::words(shown(joined(wrong->expected, ", "))),
-                            chart::words(shown(wrong->answer))});
+      table.rows.push_back(
+          {chart::words(task), chart::number(static_cast<double>(length), 0),
+           chart::words(wrong->depth ? percent(*wrong->depth, 0) + " %" : "-"),
+           chart::words(shown(joined(wrong->expected, ", "))),
+           chart::words(
+               shown(wrong->unscored.empty() ? wrong->answer : "(no score) " + wrong->unscored))});
     }
   }
   if (table.rows.empty()) return {"Wrong answers", {chart::Prose{"All answers were complete."}}};
@@ -195,6 +198,28 @@ void add_settings(const json& value, const std::string& path, chart::Settings& o
   }
 }
 
+// The replies of one length that have no score.
+struct Unscored {
+  int64_t length = 0, count = 0, of = 0;
+  std::string reason;  // of the first
+};
+
+std::vector<Unscored> unscored(const RetrievalScores& scores) {
+  std::vector<Unscored> all;
+  for (const int64_t length : scores.lengths) {
+    Unscored found;
+    found.length = length;
+    for (const RetrievalSample& sample : scores.samples) {
+      if (sample.length != length) continue;
+      ++found.of;
+      if (sample.score) continue;
+      if (found.count++ == 0) found.reason = sample.unscored;
+    }
+    if (found.count > 0) all.push_back(found);
+  }
+  return all;
+}
+
 std::string trained_words(const RetrievalScores& scores, const json& manifest) {
   const int64_t trained = manifest.value("trained_length", int64_t{0});
   if (trained == 0) return "";
@@ -206,12 +231,35 @@ std::string trained_words(const RetrievalScores& scores, const json& manifest) {
 
 std::string effective_words(const RetrievalScores& scores) {
   const EffectiveLength& found = scores.effective;
+  const auto next = std::ranges::upper_bound(scores.lengths, found.length);
+  const bool is_known =
+      next == scores.lengths.end() ||
+      scores.over_tasks[static_cast<size_t>(next - scores.lengths.begin())].has_mean();
   std::string text =
-      fmt::format("Effective length: {} tokens (up to it, the mean of tasks is at least {} %).",
-                  length_words(scores, found.length), percent(kHandlesFrom));
+      is_known ? fmt::format(
+                     "Effective length: {} tokens (up to it, the mean of tasks is at least {} %).",
+                     length_words(scores, found.length), percent(kHandlesFrom))
+               : fmt::format("Effective length: not known, as tasks of {} tokens have no scores.",
+                             *next);
   if (!found.decided()) {
     text += fmt::format("\nThe 95 % intervals do not decide it: from {} to {} tokens.",
                         length_words(scores, found.low), length_words(scores, found.high));
+  }
+  return text;
+}
+
+std::string missing_words(const RetrievalScores& scores) {
+  std::string text;
+  for (const Unscored& found : unscored(scores)) {
+    text += fmt::format("No scores at {} tokens: {} of {} replies; the first: {}.\n", found.length,
+                        found.count, found.of, found.reason);
+  }
+  const auto empty = std::ranges::count_if(scores.samples, [](const RetrievalSample& sample) {
+    return sample.score && sample.answer.find_first_not_of(" \t\r\n") == std::string::npos;
+  });
+  if (empty > 0) {
+    text += fmt::format("{} of {} answers are empty, which counts as wrong.\n", empty,
+                        scores.samples.size());
   }
   return text;
 }
@@ -228,7 +276,7 @@ std::string table(const RetrievalScores& scores) {
   text += '\n';
   for (size_t n = 0; n < scores.tasks.size(); ++n) add(scores.tasks[n], scores.by_task[n]);
   add(kMeanOfTasks, scores.over_tasks);
-  return text + "\n" + effective_words(scores) + "\n";
+  return text + "\n" + effective_words(scores) + "\n" + missing_words(scores);
 }
 
 std::string json_text(const RetrievalScores& scores, const json& manifest, const json& facts) {
@@ -244,12 +292,17 @@ std::string json_text(const RetrievalScores& scores, const json& manifest, const
     }
     depths.push_back({{"depth", scores.depths[row]}, {"lengths", lengths}});
   }
+  json without = json::array();
+  for (const Unscored& found : unscored(scores)) {
+    without.push_back({{"length", found.length}, {"count", found.count}, {"first", found.reason}});
+  }
   const EffectiveLength& found = scores.effective;
   const json out = {{"settings", manifest},
                     {"facts", facts},
                     {"tasks", tasks},
                     {"mean_of_tasks", lengths_json(scores, scores.over_tasks)},
                     {"depths", depths},
+                    {"unscored", without},
                     {"threshold", kHandlesFrom},
                     {"effective_length", found.length},
                     {"effective_length_low", found.low},
@@ -262,8 +315,8 @@ std::string samples_csv(const RetrievalScores& scores) {
   for (const RetrievalSample& sample : scores.samples) {
     csv += fmt::format("{},{},{},{},{},{},{},{}\n", csv_field(sample.task), sample.length,
                        sample.depth ? fmt::format("{}", *sample.depth) : "", sample.sample,
-                       sample.tokens, sample.score, csv_field(joined(sample.expected, "; ")),
-                       csv_field(sample.answer));
+                       sample.tokens, sample.score ? fmt::format("{}", *sample.score) : "",
+                       csv_field(joined(sample.expected, "; ")), csv_field(sample.answer));
   }
   return csv;
 }
@@ -272,8 +325,9 @@ chart::Report report_page(const RetrievalScores& scores, const json& manifest, c
                           const std::string& command) {
   chart::Report page;
   page.title = "Retrieval: " + model_words(manifest);
-  page.lead = fmt::format("{} Measured with {}.{}", effective_words(scores),
-                          positions_words(manifest), trained_words(scores, manifest));
+  page.lead =
+      fmt::format("{} Measured with {}.{} {}", effective_words(scores), positions_words(manifest),
+                  trained_words(scores, manifest), missing_words(scores));
   if (!scores.depths.empty()) page.opening.blocks.emplace_back(depth_map(scores));
   page.sections.push_back({"Tasks", {task_map(scores), score_table(scores)}});
   page.sections.back().blocks.emplace_back(chart::Details{

@@ -20,6 +20,10 @@ std::string table(const RetrievalScores& scores);
 // decide it.
 std::string effective_words(const RetrievalScores& scores);
 
+// A line for each length with replies that are no scores, and one on empty answers that are; empty
+// if there are none.
+std::string missing_words(const RetrievalScores& scores);
+
 std::string json_text(const RetrievalScores& scores, const nlohmann::json& manifest,
                       const nlohmann::json& facts);
 

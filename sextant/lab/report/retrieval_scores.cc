@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "sextant/base/error.h"
 #include "sextant/lab/report/interval.h"
@@ -32,10 +35,16 @@ RetrievalSample sample_of(const json& record) {
               .depth = {},
               .sample = record.at("sample"),
               .tokens = record.at("tokens"),
-              .score = record.at("score"),
+              .score = {},
               .expected = record.at("expected"),
-              .answer = record.at("answer")};
+              .answer = record.at("answer"),
+              .unscored = {}};
     if (!record.at("depth").is_null()) sample.depth = record.at("depth").get<double>();
+    if (record.at("score").is_null()) {
+      sample.unscored = record.at("unscored");
+    } else {
+      sample.score = record.at("score").get<double>();
+    }
   } catch (const json::exception& error) {
     fail(fmt::format("retrieval: expected the record of a sample, but got {}: {}",
                      record.dump(-1, ' ', false, json::error_handler_t::replace), error.what()));
@@ -44,21 +53,30 @@ RetrievalSample sample_of(const json& record) {
     if (value >= 0 && value <= 1) return;
     fail(fmt::format("retrieval: {}: expected a number from 0 to 1, but got {}", field, value));
   };
-  check("score", sample.score);
+  if (sample.score) check("score", *sample.score);
   if (sample.depth) check("depth", *sample.depth);
   return sample;
 }
 
-std::vector<double> scores_of(const RetrievalScores& found, const std::string& task,
-                              int64_t length) {
+ScoreInterval interval_of(const RetrievalScores& found, const std::string& task, int64_t length) {
   std::vector<double> scores;
+  size_t unscored = 0;
   for (const RetrievalSample& sample : found.samples) {
-    if (sample.task == task && sample.length == length) scores.push_back(sample.score);
+    if (sample.task != task || sample.length != length) continue;
+    if (sample.score) scores.push_back(*sample.score);
+    unscored += sample.score ? 0 : 1;
   }
-  if (scores.empty()) {
+  if (scores.empty() && unscored == 0) {
     fail(fmt::format("retrieval: {} at {} tokens: expected samples, but got none", task, length));
   }
-  return scores;
+  const auto with = [&](double score) {
+    std::vector<double> all = scores;
+    all.resize(all.size() + unscored, score);
+    return score95(all);
+  };
+  return {.mean = scores.empty() ? std::nan("") : score95(scores).mean,
+          .low = with(0).low,
+          .high = with(1).high};
 }
 
 // Each task has the same weight, however many of its samples have this depth.
@@ -70,7 +88,8 @@ double mean_at_depth(const RetrievalScores& found, double depth, int64_t length)
     int64_t count = 0;
     for (const RetrievalSample& sample : found.samples) {
       if (sample.task != task || sample.length != length || sample.depth != depth) continue;
-      scores += sample.score;
+      if (!sample.score) continue;
+      scores += *sample.score;
       ++count;
     }
     if (count == 0) continue;
@@ -83,7 +102,7 @@ double mean_at_depth(const RetrievalScores& found, double depth, int64_t length)
 int64_t handled(const RetrievalScores& found, double ScoreInterval::*end) {
   int64_t length = 0;
   for (size_t n = 0; n < found.lengths.size(); ++n) {
-    if (found.over_tasks[n].*end < kHandlesFrom) break;
+    if (!(found.over_tasks[n].*end >= kHandlesFrom)) break;  // NaN is not enough
     length = found.lengths[n];
   }
   return length;
@@ -105,6 +124,7 @@ ScoreInterval score95(std::span<const double> scores) {
 
 ScoreInterval mean_of_tasks(std::span<const ScoreInterval> tasks) {
   if (tasks.empty()) fail("retrieval: expected tasks, but got none");
+  if (!std::ranges::all_of(tasks, &ScoreInterval::has_mean)) return {.mean = std::nan("")};
   const auto count = static_cast<double>(tasks.size());
   double mean = 0, below = 0, above = 0;
   for (const ScoreInterval& task : tasks) {
@@ -121,8 +141,13 @@ RetrievalScores retrieval_scores(std::span<const json> records) {
   RetrievalScores found;
   std::set<int64_t> lengths;
   std::set<double> depths;
+  std::map<std::tuple<std::string, int64_t, int64_t>, size_t> places;
   for (const json& record : records) {
-    const RetrievalSample& sample = found.samples.emplace_back(sample_of(record));
+    RetrievalSample sample = sample_of(record);
+    const auto [place, is_new] =
+        places.try_emplace({sample.task, sample.length, sample.sample}, found.samples.size());
+    if (is_new) found.samples.emplace_back();
+    found.samples[place->second] = sample;
     lengths.insert(sample.length);
     if (sample.depth) depths.insert(*sample.depth);
     if (std::ranges::find(found.tasks, sample.task) == found.tasks.end()) {
@@ -130,12 +155,17 @@ RetrievalScores retrieval_scores(std::span<const json> records) {
     }
   }
   if (found.samples.empty()) fail("retrieval: expected records, but got none");
+  const auto is_scored = [](const RetrievalSample& sample) { return sample.score.has_value(); };
+  if (std::ranges::none_of(found.samples, is_scored)) {
+    fail(fmt::format("retrieval: expected answers, but none of {} is a score; of the first: {}",
+                     found.samples.size(), found.samples.front().unscored));
+  }
   found.lengths = {lengths.begin(), lengths.end()};
   found.depths = {depths.begin(), depths.end()};
   for (const std::string& task : found.tasks) {
     std::vector<ScoreInterval>& row = found.by_task.emplace_back();
     for (const int64_t length : found.lengths) {
-      row.push_back(score95(scores_of(found, task, length)));
+      row.push_back(interval_of(found, task, length));
     }
   }
   for (size_t n = 0; n < found.lengths.size(); ++n) {

@@ -6,6 +6,10 @@
 // equal: 20 right answers of 20 have the interval 0.81 to 1. Tasks are independent, so the interval
 // of a mean over tasks follows from theirs; its ends are computed apart, as intervals near 0 and 1
 // are not symmetric (Zou and Donner 2008).
+//
+// Replies that are no answers, since a server cut the prompt or the model spent all its tokens on
+// reasoning, have no score. They widen the interval of their task: its ends are those with all of
+// them wrong, and all of them right.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +30,18 @@ struct RetrievalSample {
   int64_t length = 0;           // asked for
   std::optional<double> depth;  // of the first needle: 0 at the start, 1 at the end
   int64_t sample = 0;
-  int64_t tokens = 0;  // of the prompt
-  double score = 0;    // from 0 to 1
+  int64_t tokens = 0;           // of the prompt
+  std::optional<double> score;  // from 0 to 1; none if the reply is no answer
   std::vector<std::string> expected;
   std::string answer;
+  std::string unscored;  // why there is no score
 };
 
-// A mean score and its 95 % interval, within 0 and 1.
+// A mean score and its 95 % interval, within 0 and 1. The mean is NaN without a score.
 struct ScoreInterval {
   double mean = 0, low = 0, high = 1;
+
+  bool has_mean() const { return mean == mean; }
 };
 
 // Throws Error if there are no scores.
@@ -64,8 +71,9 @@ struct RetrievalScores {
   std::vector<RetrievalSample> samples;
 };
 
-// `records` are those of an arm that measures "retrieval" (python/sextant/measure). Throws Error if
-// there are none, if one has a wrong field, or if a task lacks a length.
+// `records` are those of an arm that measures "retrieval" (python/sextant/measure); of two records
+// of one prompt the later counts. Throws Error if there are none, if one has a wrong field, if none
+// has a score, or if a task lacks a length.
 RetrievalScores retrieval_scores(std::span<const nlohmann::json> records);
 
 }  // namespace sextant::lab

@@ -1,12 +1,14 @@
 #include "sextant/lab/run/measure.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <memory>
+#include <set>
 
 #include "sextant/base/error.h"
 #include "sextant/lab/plan/manifest.h"
@@ -155,13 +157,28 @@ MeasureEnd launch(const Measurement& measurement) {
   return end.busy.empty() ? MeasureEnd::kDone : incomplete(measurement);
 }
 
-void warn_of_unlike_machines(const Measurement& measurement) {
-  std::vector<std::string> names;
+// Says what the arms' facts have for the user, each sentence once. Throws Error if arms were
+// measured with other rules for special tokens, as those of an earlier version may be.
+MeasureEnd say_facts(const Measurement& measurement) {
+  std::vector<std::string> machines;
+  std::set<std::string> notes, rules;
   for (const MeasuredArm& arm : measurement.arms) {
-    names.push_back(facts_of(measurement, arm).value("machine", ""));
+    const json facts = facts_of(measurement, arm);
+    machines.push_back(facts.value("machine", ""));
+    rules.insert(facts.value("special_tokens", "none"));
+    for (const json& text : facts.value("notes", json::array())) notes.insert(text);
   }
-  const std::string text = unlike_machines_text(machines_of(names));
-  if (!text.empty()) note(text);
+  if (rules.size() > 1) {
+    fail(
+        fmt::format("{}: {}: expected arms with one rule for special tokens, but got {}; measure "
+                    "again in another folder",
+                    measurement.command, measurement.folder.string(), fmt::join(rules, " and ")));
+  }
+  notes.insert(unlike_machines_text(machines_of(machines)));
+  for (const std::string& text : notes) {
+    if (!text.empty()) note(text);
+  }
+  return MeasureEnd::kDone;
 }
 
 void check_workers_python(const Measurement& measurement) {
@@ -189,10 +206,7 @@ MeasureEnd run_measurement(const Measurement& measurement) {
                prepared_text(measurement.folder, scheduled(measurement), measurement.command));
     return MeasureEnd::kPrepared;
   }
-  if (folders.empty()) {
-    warn_of_unlike_machines(measurement);
-    return MeasureEnd::kDone;
-  }
+  if (folders.empty()) return say_facts(measurement);
   if (stage == Stage::kCollect) return incomplete(measurement);
   const bool is_launched = !measurement.hand_out.launch.empty();
   if (!is_launched) check_workers_python(measurement);
@@ -206,8 +220,7 @@ MeasureEnd run_measurement(const Measurement& measurement) {
       fail(fmt::format("{}: {}: the worker ended without a result", measurement.command, arm.name));
     }
   }
-  warn_of_unlike_machines(measurement);
-  return MeasureEnd::kDone;
+  return say_facts(measurement);
 }
 
 std::vector<json> records_of(const Measurement& measurement, const MeasuredArm& arm) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -145,6 +146,74 @@ TEST(RetrievalScores, RefusesIncompleteRecords) {
   EXPECT_THROW(retrieval_scores(records), Error);
   records[0].erase("score");
   EXPECT_THROW(retrieval_scores(records), Error);
+}
+
+json without_score(json record, const std::string& why) {
+  record["score"] = nullptr;
+  record["unscored"] = why;
+  return record;
+}
+
+// Two prompts of 20 are cut: the interval is that of 16 to 18 right ones.
+TEST(Unscored, RepliesWidenTheInterval) {
+  std::vector<json> records;
+  add_answers(records, "needle", 1024, 18);
+  for (const size_t n : {0, 1}) records[n] = without_score(records[n], "the prompt was cut");
+  const RetrievalScores found = retrieval_scores(records);
+  const ScoreInterval score = found.by_task[0][0];
+  EXPECT_NEAR(score.mean, 16.0 / 18, 1e-12);
+  std::vector<double> fewest(20, 0.0), most(20, 0.0);
+  std::fill_n(fewest.begin(), 16, 1.0);
+  std::fill_n(most.begin(), 18, 1.0);
+  EXPECT_NEAR(score.low, score95(fewest).low, 1e-12);
+  EXPECT_NEAR(score.high, score95(most).high, 1e-12);
+  EXPECT_THAT(table(found), HasSubstr("No scores at 1024 tokens: 2 of 20 replies; the first: the "
+                                      "prompt was cut.\n"));
+  const json out = json::parse(json_text(found, manifest(), nullptr));
+  EXPECT_EQ(out["unscored"],
+            json::parse(R"([{"length": 1024, "count": 2, "first": "the prompt was cut"}])"));
+  EXPECT_THAT(samples_csv(found), HasSubstr("needle,1024,0,0,1014,,7319,"));
+  EXPECT_THAT(html(report_page(found, manifest(), nullptr, "")),
+              HasSubstr("(no score) the prompt was cut"));
+}
+
+TEST(Unscored, LengthsAreNoVerdict) {
+  std::vector<json> records = two_tasks(20);
+  for (json& one : records) {
+    if (one["length"] == 2048 && one["task"] == "needle") one = without_score(one, "it is empty");
+  }
+  const RetrievalScores found = retrieval_scores(records);
+  EXPECT_FALSE(found.over_tasks[1].has_mean());
+  EXPECT_EQ(found.effective.length, 1024);
+  EXPECT_THAT(effective_words(found), AllOf(HasSubstr("not known, as tasks of 2048 tokens have no "
+                                                      "scores"),
+                                            HasSubstr("to 2048 tokens")));
+  EXPECT_THAT(table(found), HasSubstr("needle          100.0 [81, 100]                -"));
+  EXPECT_TRUE(
+      json::parse(json_text(found, manifest(), nullptr))["mean_of_tasks"][1]["mean"].is_null());
+  EXPECT_FALSE(html(report_page(found, manifest(), nullptr, "")).empty());
+}
+
+TEST(Unscored, ALaterRecordOfThePromptCounts) {
+  std::vector<json> records = two_tasks(20);
+  records.insert(records.begin(), without_score(records[0], "it is empty"));
+  EXPECT_EQ(missing_words(retrieval_scores(records)), "");
+  EXPECT_EQ(retrieval_scores(records).samples.size(), two_tasks(20).size());
+}
+
+TEST(Unscored, RepliesAloneAreRefused) {
+  const std::vector<json> records = {without_score(record("needle", 512, 0, 0), "it is empty")};
+  EXPECT_THAT(
+      [&] { retrieval_scores(records); },
+      testing::ThrowsMessage<Error>(HasSubstr("none of 1 is a score; of the first: it is")));
+}
+
+TEST(RetrievalReport, SaysHowManyAnswersAreEmpty) {
+  std::vector<json> records = two_tasks(17);
+  EXPECT_EQ(missing_words(retrieval_scores(records)), "");
+  records.back()["answer"] = " \n";
+  EXPECT_EQ(missing_words(retrieval_scores(records)),
+            "1 of 120 answers are empty, which counts as wrong.\n");
 }
 
 TEST(RetrievalReport, TableHasIntervalsInPercent) {

@@ -1,19 +1,20 @@
 """The client of OpenAI's API against servers that answer as llama.cpp, vLLM and others do."""
 
-import http.server
+import dataclasses
 import json
 import pathlib
 import socket
 import sys
 import tempfile
-import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
 
+from local_server import Served  # noqa: E402
 from sextant.measure import endpoint, retrieval, tasks  # noqa: E402
+from sextant.measure.arm import Arm, Progress  # noqa: E402
 from sextant.measure.endpoint import Endpoint  # noqa: E402
-from sextant.measure.errors import MeasureError  # noqa: E402
+from sextant.measure.errors import MeasureError, NoAnswer  # noqa: E402
 
 BOS = 1  # token that servers add
 TEMPLATE = 11  # tokens of the chat template
@@ -22,28 +23,6 @@ SAMPLE = tasks.Sample("needle", 128, 0.5, 0, "What is it?", "It is", ["7"], 6, 9
 
 def refusal(status, message):
     return status, {"error": {"code": status, "message": message}}
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Calls the server's `answer(path, fields)`, which returns a status and an object or bytes."""
-
-    def do_GET(self):
-        self.reply(None)
-
-    def do_POST(self):
-        self.reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-
-    def reply(self, fields):
-        self.server.asked.append((self.path, fields))
-        status, answer = self.server.answer(self.path, fields)
-        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
 
 
 def completion(prompt):
@@ -91,21 +70,7 @@ def other(path, fields):
     return status, {"choices": answer["choices"]}
 
 
-class Servers(unittest.TestCase):
-    def serve(self, answer):
-        """A server's URL and the list of requests that it gets."""
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.answer, server.asked = answer, []
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-
-        def stop():
-            server.shutdown()
-            thread.join()
-            server.server_close()
-        self.addCleanup(stop)
-        return f"http://127.0.0.1:{server.server_port}", server.asked
-
+class Servers(Served):
     def tokenizer(self, folder):
         """Writes a tokenizer.json of words between spaces."""
         try:
@@ -207,6 +172,134 @@ class Servers(unittest.TestCase):
         self.assertEqual([record["score"] for record in arm.made], [0, 0])
         self.assertEqual(arm.done["server_model"], "small.gguf")
 
+    def test_replies_that_are_no_answers(self):
+        """By usage, finish_reason and reasoning of the reply, in both forms."""
+        def reply(text, finish="stop", read=None, **more):
+            def answer(path, fields):
+                if "comp" not in path or fields["max_tokens"] == 1:  # how the server is found
+                    return llama_cpp(path, fields)
+                status, found = llama_cpp(path, fields)
+                choice = {"finish_reason": finish}
+                if "chat" in path:
+                    choice["message"] = {"content": text, **more}
+                else:
+                    choice["text"] = text
+                used = found["usage"]["prompt_tokens"] if read is None else read
+                return status, {"choices": [choice], "usage": {"prompt_tokens": used, **more}}
+            return answer
+
+        def ask(answer, chat):
+            client = Endpoint({"url": self.serve(answer)[0], "model": None}, chat=chat)
+            count = client.count_tokens(sample.prompt) + client.overhead
+            return client.answer(dataclasses.replace(sample, tokens=count))
+
+        sample = dataclasses.replace(SAMPLE, question="What is it? " * 50)
+        count = BOS + len(sample.prompt.split())
+        for chat in (False, True):
+            tokens = count + TEMPLATE * chat
+            for answer, pattern, repeats in (
+                    (reply("7", read=40), f"read 40 of the prompt's {tokens} tokens", True),
+                    (reply("7", read=tokens - 9), f"read {tokens - 9} of the prompt's", True),
+                    (reply(""), "the answer is empty$", False),
+                    (reply(None), "the answer is empty$", False),
+                    (reply(" \n", "length"), "empty and ran out of tokens", True),
+                    (reply("<think>It may be", "length"), "spent them on reasoning", True),
+                    (reply("It may be</think> It", "length"), "spent them on reasoning", True),
+                    (reply("It is", "length", completion_tokens_details={"reasoning_tokens": 7}),
+                     "spent them on reasoning", True),
+                    *(((reply(None, "length", reasoning="It may be"), "reasoning", True),
+                       (reply("I", "length", reasoning_content="It may be"), "reasoning", True))
+                      if chat else ())):
+                with self.subTest(pattern, chat=chat):
+                    with self.assertRaisesRegex(NoAnswer, pattern) as caught:
+                        ask(answer, chat)
+                    self.assertEqual(caught.exception.repeats, repeats)
+            for answer, said in ((reply("7", "length"), "7"), (reply("7", read=tokens - 8), "7"),
+                                 (reply("7", read=tokens + 99), "7"), (reply("7", read=0), "7"),
+                                 (reply("<think>8</think>7"), "7"), (reply("8</think>7"), "7"),
+                                 (reply("7", reasoning="It is"), "7")):
+                self.assertEqual(ask(answer, chat), said)
+
+    def test_a_cut_question_without_the_beginning_of_its_answer(self):
+        def answer(path, fields):
+            status, found = other(path, fields)
+            if status == 200:
+                words = len(fields["messages"][0]["content"].split())
+                found["usage"] = {"prompt_tokens": BOS + TEMPLATE + words - self.lost}
+            return status, found
+
+        self.lost = 0
+        url, _ = self.serve(answer)
+        with tempfile.TemporaryDirectory() as folder:
+            self.tokenizer(folder)
+            client = Endpoint({"url": url, "model": "large"}, folder)
+        self.assertEqual(client.overhead, BOS + TEMPLATE)
+        prefix = "The answer to this long question of many words is"
+        sample = dataclasses.replace(SAMPLE, question="What is it? " * 50, prefix=prefix,
+                                     tokens=150 + 10 + BOS + TEMPLATE)
+        self.assertEqual(client.answer(sample), "It is 7.")
+        self.lost = 9
+        with self.assertRaisesRegex(NoAnswer, "read 153 of the prompt's 162 tokens"):
+            client.answer(sample)
+
+    def test_a_server_that_does_not_say_what_it_read(self):
+        def answer(path, fields):
+            status, found = llama_cpp(path, fields)
+            return status, {**found, "usage": None}
+
+        url, _ = self.serve(answer)
+        client = Endpoint({"url": url, "model": None})
+        self.assertEqual(client.answer(SAMPLE), " <It is> 7")
+        (note,) = client.facts()["notes"]
+        self.assertRegex(note, f"^{url} does not say how many tokens of a prompt it read")
+
+    def arm(self, url, name="300", samples=4):
+        folder = pathlib.Path(self.folder, "arms", name)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "arm.json").write_text(json.dumps({
+            "measure": "retrieval", "model": None, "endpoint": {"url": url, "model": None},
+            "retrieval": {"lengths": [int(name)], "tasks": ["needle"], "samples": samples,
+                          "depths": 2, "seed": 0}}))
+        return Arm(folder)
+
+    def test_arms_have_no_scores_for_replies_that_are_no_answers(self):
+        def answer(path, fields):
+            status, found = llama_cpp(path, fields)
+            if path == "/v1/completions" and fields["max_tokens"] > 1:
+                self.count += 1
+                found["choices"][0] = {"text": self.text(), "finish_reason": self.finish}
+            return status, found
+
+        url, _ = self.serve(answer)
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder, self.count, self.finish = place.name, 0, "length"
+        progress = Progress(0, 0)
+        self.text = lambda: ""
+        for _ in range(2):  # it is not asked for more, and asked again by the next command
+            with self.assertRaisesRegex(MeasureError, "300 tokens: expected answers, but none of "
+                                        "the first 3 replies is one; the first: the answer is e"):
+                retrieval.measure(self.arm(url), None, progress)
+        self.assertEqual(self.count, 6)
+        self.assertFalse(self.arm(url).done)
+        self.finish = "stop"  # an answer of its own, which says nothing of the next one
+        with self.assertRaisesRegex(MeasureError, "none of the first 4 replies"):
+            retrieval.measure(self.arm(url), None, progress)
+        self.assertEqual(retrieval.work(self.arm(url)), (1200, 0))
+        self.text = lambda: "7" if self.count % 2 else ""
+        retrieval.measure(self.arm(url), None, progress)
+        made = self.arm(url).records()[-4:]
+        self.assertEqual([record["score"] for record in made], [0, None, 0, None])
+        self.assertEqual([record.get("unscored") for record in made],
+                         [None, "the answer is empty"] * 2)
+        self.assertTrue(self.arm(url).done)
+        self.assertEqual(retrieval.work(self.arm(url)), (1200, 1200))
+        # A longer length without answers is a result if a shorter one has some.
+        self.text, self.finish = lambda: "", "length"
+        retrieval.measure(self.arm(url, "350"), None, progress)
+        self.assertEqual([r["score"] for r in self.arm(url, "350").records()], [None] * 4)
+        self.assertTrue(self.arm(url, "350").done)
+
     def test_refusals(self):
         def fails(answer, pattern, ask=lambda client: None, **more):
             url, _ = self.serve(answer)
@@ -226,12 +319,17 @@ class Servers(unittest.TestCase):
             return (200, {"data": [{"id": "a"}, {"id": "b"}]}) if "models" in path \
                 else llama_cpp(path, fields)
 
+        def many(path, fields):
+            return (200, {"data": [{"id": f"m{n}"} for n in range(200000)]}) if "models" in path \
+                else llama_cpp(path, fields)
+
         def ask(client):
             client.answer(SAMPLE)
 
         fails(full, "/v1/completions: the server refuses with status 400: the request exceeds", ask)
         fails(empty, r"/v1/completions: expected an answer with choices, but got \{\"choices", ask)
         fails(two, "model: expected the name of one of the models of .*, a, b, but got none")
+        fails(many, "models of .*, m0, m1, m2, m3, m4, m5, m6, m7 and 199992 more, but got none$")
         fails(other, "has no /tokenize as llama.cpp and vLLM have it; expected as MODEL")
         fails(lambda *_: (200, b"hello"), "/v1/models: expected a JSON object, but got 'hello'")
         fails(lambda *_: refusal(503, "Loading model"), "status 503: Loading model")

@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
 try:
     import torch
     import transformers
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 except ImportError as error:
     raise unittest.SkipTest(str(error))
 
@@ -29,14 +29,23 @@ VOCABULARY = 300
 TEXT = "Größe und Maß: €5, naïve café, 北京. Plain words follow here. " * 60
 
 
-def tokenizer_of_bytes():
-    """One token per byte, of which some are joined, as in byte-level BPE."""
+BEGIN, END = 298, 299  # token numbers
+
+
+def tokenizer_of_bytes(begins=False, ends=False):
+    """One token per byte, of which some are joined, as in byte-level BPE; with <s> before texts and
+    </s> after them if asked for."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: n for n, letter in enumerate(alphabet)}
-    vocabulary["or"] = len(vocabulary)
+    vocabulary |= {"or": len(vocabulary), "<s>": BEGIN, "</s>": END}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[("o", "r")]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    if begins or ends:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=" ".join(["<s>"] * begins + ["$A"] + ["</s>"] * ends),
+            special_tokens=[("<s>", BEGIN), ("</s>", END)])
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
 
 
@@ -82,6 +91,38 @@ class Losses(unittest.TestCase):
             self.assertLessEqual(abs(sizes[0].sum() - decoded), 3)
             every = losses._documents(loaded.tokenizer, path, (len(data),), 1)[0][1]
             self.assertEqual(int(every.sum()), len(data))
+
+    def test_windows_begin_as_the_tokenizer_begins_a_text(self):
+        """At each length as many tokens are scored, and as many are given to the model."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "text.txt")
+            path.write_bytes(TEXT.encode())
+            ends = (len(TEXT.encode()),)
+            plain = losses.blocks_of(model.Loaded(None, tokenizer_of_bytes(), "small"), path, ends,
+                                     64, 2)
+            for begins, ends_too in ((True, False), (True, True)):
+                loaded = model.Loaded(None, tokenizer_of_bytes(begins, ends_too), "small")
+                self.assertEqual(loaded.begin, [BEGIN])
+                blocks, sizes = losses.blocks_of(loaded, path, ends, 64, 2)
+                numpy.testing.assert_equal((blocks, sizes), plain)  # bytes are those of the text
+                for length in (64, 16):
+                    got = losses.window(blocks[1], length, loaded.begin)
+                    self.assertEqual(got.tolist(), [BEGIN, *blocks[1][-length:]])
+            self.assertEqual(losses.window(blocks[1], 16, []).tolist(), blocks[1][-17:].tolist())
+            self.assertEqual(losses.window(blocks[1], 16, [1, 2]).tolist()[:3],
+                             [1, 2, blocks[1][-16]])
+
+    def test_settings_that_contradict_the_tokenizer(self):
+        for begins in (False, True):
+            loaded = model.Loaded(None, tokenizer_of_bytes(begins, ends=True), "small")
+            self.assertEqual(loaded.end, [END])
+            for said in (None, False, True):
+                loaded.says_begin = said
+                self.assertEqual(bool(loaded.notes()), said is not None and said != begins)
+            loaded.says_begin = not begins
+            self.assertRegex(loaded.notes()[0], "small: its settings have add_bos_token false, but "
+                             "its tokenizer begins texts with <s>" if begins else
+                             "add_bos_token true, but its tokenizer puts no token before texts")
 
     def test_bins(self):
         found = losses.binned(numpy.arange(10.0), numpy.ones(10, dtype=int), 4)
@@ -140,6 +181,77 @@ class Folders(unittest.TestCase):
         def timeless(lines):
             return [{**json.loads(line), "seconds": None} for line in lines.splitlines()]
         self.assertEqual(timeless(records.read_bytes()), timeless(whole))
+
+    def needs_begin(self):
+        """Writes a model that predicts the byte "a" only after <s>, and its text."""
+        config = transformers.LlamaConfig(
+            vocab_size=VOCABULARY, hidden_size=64, intermediate_size=64, num_hidden_layers=1,
+            num_attention_heads=1, num_key_value_heads=1, max_position_embeddings=256)
+        made = transformers.LlamaForCausalLM(config)
+        letter = tokenizer_of_bytes()("a")["input_ids"][0]
+        with torch.no_grad():
+            for weights in made.parameters():
+                weights.zero_()
+            layer, embedding = made.model.layers[0], made.model.embed_tokens.weight
+            for norm in (made.model.norm, layer.input_layernorm, layer.post_attention_layernorm):
+                norm.weight.fill_(1)
+            embedding[:, 0], embedding[BEGIN, 0], embedding[BEGIN, 1] = 1, 0, 1
+            layer.self_attn.v_proj.weight[2, 1] = 1e4
+            layer.self_attn.o_proj.weight.copy_(torch.eye(64))
+            made.lm_head.weight[letter, 2] = 10
+        made.save_pretrained(self.folder / "model")
+        (self.folder / "text.txt").write_bytes(b"a" * len(TEXT.encode()))
+
+    def test_a_model_that_needs_its_first_token(self):
+        self.needs_begin()
+        folder = self.arm("direct")
+        self.assertEqual(worker.main([str(folder)]), 0)  # the tokenizer adds none
+        before = (folder / "records.jsonl").read_bytes()
+        chance = Arm(folder).records()
+        self.assertNotIn("special_tokens", chance[0])
+        tokenizer_of_bytes(begins=True).save_pretrained(self.folder / "model")
+        (folder / "done.json").unlink()
+        (folder / "records.jsonl").write_bytes(before[:-30])
+        # Records of an earlier version are not continued with windows that begin otherwise.
+        self.assertEqual(worker.main([str(folder)]), 1)
+        with self.assertRaisesRegex(MeasureError, "windows begin with <s>, but got none; measure"):
+            losses.measure(Arm(folder), model.load(str(self.folder / "model"), "float32", 1),
+                           Progress(0, 0))
+        (folder / "records.jsonl").unlink()
+        self.assertEqual(worker.main([str(folder)]), 0)
+        for record, other in zip(Arm(folder).records(), chance):
+            self.assertLess(sum(record["nats"]) / record["length"], 0.01)
+            self.assertAlmostEqual(sum(other["nats"]) / other["length"], math.log(VOCABULARY),
+                                   delta=0.01)
+            for field in ("block", "length", "tokens", "bytes"):
+                self.assertEqual(record[field], other[field])
+            self.assertEqual(record["special_tokens"], "windows begin with <s>")
+        facts = json.loads((folder / "done.json").read_text())
+        self.assertEqual(facts["special_tokens"], "windows begin with <s>")
+        self.assertNotIn("notes", facts)
+
+    def test_settings_of_a_gguf_file(self):
+        try:
+            from gguf import GGUFWriter
+        except ImportError as error:
+            self.skipTest(str(error))
+        for said in (None, False, True):
+            writer = GGUFWriter(self.folder / "small.gguf", "llama")
+            if said is not None:
+                writer.add_add_bos_token(said)
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.close()
+            self.assertIs(model._says_begin(str(self.folder), "small.gguf"), said)
+
+    def test_settings_of_a_folder(self):
+        path = self.folder / "model" / "tokenizer_config.json"
+        for said, expected in ((True, True), (False, False), ("yes", None), (None, None)):
+            path.write_text(json.dumps({**json.loads(path.read_text()), "add_bos_token": said}))
+            self.assertIs(model._says_begin(str(path.parent)), expected)
+        path.write_text("[")
+        self.assertIsNone(model._says_begin(str(path.parent)))
+        self.assertIsNone(model._says_begin(str(self.folder / "none")))
 
     def test_a_request_to_stop_keeps_records(self):
         folder = self.arm("direct")

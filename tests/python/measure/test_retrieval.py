@@ -11,14 +11,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
 try:
     import torch
     import transformers
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 except ImportError as error:
     raise unittest.SkipTest(str(error))
 
 from sextant.measure import __main__ as worker  # noqa: E402
 from sextant.measure import model, retrieval, tasks  # noqa: E402
 from sextant.measure.arm import Arm, Progress  # noqa: E402
-from sextant.measure.errors import MeasureError, Stopped  # noqa: E402
+from sextant.measure.errors import MeasureError, NoAnswer, Stopped  # noqa: E402
 
 TEMPLATE = ("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if not loop.last %}</>"
             "{% endif %}{% endfor %}{% if messages[-1].role == 'assistant' %}</>{% endif %}")
@@ -26,16 +26,20 @@ LENGTHS, SAMPLES = [300, 360], 2
 ALL = len(tasks.TASKS) * SAMPLES * sum(LENGTHS)
 
 
-def small_tokenizer():
-    """Tokens are words of prompts, digits and single characters."""
+def small_tokenizer(frame=False):
+    """Tokens are words of prompts, digits and single characters; frame: [ before texts and ] after
+    them."""
     words = sorted({word for task in tasks.TASKS for word in tasks.make(
         task, 4000, 0, depths=1, seed=0, count_tokens=lambda text: len(text.split())
     ).prompt.split() if word.isalpha()})
-    vocabulary = {token: n for n, token in enumerate(["?", *words])}
+    vocabulary = {token: n for n, token in enumerate(["?", "[", "]", *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(r"\d|[^\w\s]"), "isolated")])
     tokenizer.decoder = decoders.Fuse()
+    if frame:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[ $A ]", special_tokens=[(one, tokenizer.token_to_id(one)) for one in "[]"])
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
 
 
@@ -146,6 +150,46 @@ class Folders(unittest.TestCase):
                 ids.append(int(logits.argmax()))
         expected = self.loaded.tokenizer.decode(ids[sample.tokens:])
         self.assertEqual(answerer.answer(sample), expected)
+
+    def test_a_question_does_not_end_as_a_text_does(self):
+        loaded = model.Loaded(self.loaded.model, small_tokenizer(frame=True), "framed")
+        first, last = loaded.tokenizer.convert_tokens_to_ids(["[", "]"])
+        answerer = retrieval.Checkpoint(loaded)
+        sample = tasks.make("needle", 300, 0, depths=1, seed=0,
+                            count_tokens=answerer.count_tokens)
+        seen = []
+        before = loaded.model.generate
+        self.addCleanup(loaded.model.__dict__.pop, "generate", None)
+        loaded.model.generate = lambda **more: (seen.extend(more["input_ids"][0].tolist()),
+                                                before(**more))[1]
+        answerer.answer(sample)
+        self.assertEqual(seen[0], first)
+        self.assertNotIn(last, seen)
+        self.assertEqual(seen[1:], small_tokenizer()(sample.prompt)["input_ids"])
+        self.assertEqual(len(seen), sample.tokens)
+        arm = Arm(self.arm(lengths=[300], samples=1, tasks=["needle"]))
+        retrieval.measure(arm, loaded, Progress(0, 0))
+        self.assertEqual(arm.records()[0]["special_tokens"], "questions end without ]")
+        (arm.folder / "done.json").unlink()
+        records = arm.folder / "records.jsonl"
+        records.write_text(json.dumps({**arm.records()[0], "special_tokens": ""}) + "\n")
+        with self.assertRaisesRegex(MeasureError, "without ], but got none; measure in another"):
+            retrieval.measure(Arm(arm.folder), loaded, Progress(0, 0))
+
+    def test_an_answer_that_ran_out_while_the_model_reasoned(self):
+        answerer = retrieval.Checkpoint(self.loaded)
+        sample = tasks.make("needle", 300, 0, depths=1, seed=0,
+                            count_tokens=answerer.count_tokens)
+        decode = self.loaded.tokenizer.decode
+        self.addCleanup(setattr, self.loaded.tokenizer, "decode", decode)
+        self.loaded.tokenizer.decode = lambda ids, **_: f"<think>{len(ids)}"
+        with self.assertRaisesRegex(NoAnswer, "spent them on reasoning"):
+            answerer.answer(sample)
+        self.loaded.tokenizer.decode = lambda *_, **__: "<think>8</think>7"
+        with self.assertRaisesRegex(NoAnswer, "spent them on reasoning"):
+            answerer.answer(sample)
+        self.loaded.tokenizer.decode = lambda *_, **__: ""
+        self.assertEqual(answerer.answer(sample), "")  # the model's own end, a wrong answer
 
     def test_chats_begin_the_answer(self):
         answerer = retrieval.Checkpoint(self.loaded, chat=True)
