@@ -11,7 +11,7 @@
 # torch of a version is that of build/torch-VERSION (scripts/torch_env.sh) if it is there; otherwise
 # PyPI's wheel is downloaded without its dependencies and unpacked. It is never imported. Its own
 # torch loads libgomp, so none is packed. auditwheel packs the other libraries of this machine
-# (Highway, fmt, libpng) and finds the oldest system that the wheel runs on.
+# (Highway, fmt, libpng), and refuses symbols that a system with glibc 2.34 lacks.
 #
 # Each library takes about ten minutes of CPU time; ccache shortens the next build.
 set -euo pipefail
@@ -19,6 +19,7 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 source "$root/scripts/packaging.sh"
 
 torches=2.8.0,2.11.0,2.15.0
+platform=manylinux_2_34_$(uname -m) # RHEL 9, Amazon Linux 2023, Ubuntu 22.04, Debian 12
 work=$builds/wheel to=$builds/wheel/dist
 while (($#)); do
   case $1 in
@@ -139,9 +140,9 @@ rm -rf "$work/raw" "$work/repaired"
 logged "$work/pack.log" "$packaging/bin/pip" wheel --no-deps --no-build-isolation -w "$work/raw" \
   -Cbuild.targets=all -Cbuild-dir="$work/pack" "-Ccmake.define.SEXTANT_PREBUILT=$staged" "$root" ||
   fail "pip could not pack the wheel"
-logged "$work/audit.log" auditwheel repair --exclude libtorch_cpu.so --exclude libc10.so \
-  --exclude libgomp.so.1 -w "$work/repaired" "$work"/raw/*.whl ||
-  fail "auditwheel refuses the wheel"
+logged "$work/audit.log" auditwheel repair --plat "$platform" --exclude libtorch_cpu.so \
+  --exclude libc10.so --exclude libgomp.so.1 -w "$work/repaired" "$work"/raw/*.whl ||
+  fail "auditwheel refuses the wheel: expected symbols of $platform only"
 wheel=$(ls "$work"/repaired/*.whl)
 ! unzip -l "$wheel" | grep -E 'libgomp|libtorch_cpu|libc10' >&2 ||
   fail "$wheel: expected no library of torch in it"

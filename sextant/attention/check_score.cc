@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <string>
+#include <string_view>
 
 #include "sextant/attention/check_field.h"
 #include "sextant/attention/check_plan.h"
@@ -11,37 +11,54 @@
 namespace sextant {
 namespace {
 
-template <class AView>
-void check_sizes(const std::string& name, const AView& view) {
-  const int64_t sizes[] = {view.batch, view.heads, view.rows, view.columns};
+struct Sizes {
+  int64_t batch, heads, rows, columns;
+};
+
+void check_sizes(const Field& name, const Sizes& x, bool has_data) {
+  const int64_t sizes[] = {x.batch, x.heads, x.rows, x.columns};
   for (const int64_t size : sizes)
     if (size < 0) refuse_field(name, "sizes of at least 0", text(size));
   const bool empty = std::ranges::any_of(sizes, [](int64_t size) { return size == 0; });
-  if (!empty && !view.data) refuse_field(name, "data", "a null pointer");
+  if (!empty && !has_data) refuse_field(name, "data", "a null pointer");
+}
+
+template <class AView>
+Sizes sizes_of(const AView& x) {
+  return {x.batch, x.heads, x.rows, x.columns};
+}
+
+template <class AView>
+void check_sizes(const Field& name, const AView& view) {
+  check_sizes(name, sizes_of(view), view.data != nullptr);
 }
 
 // The types that elements of AnyView<T> may have.
 template <class T>
-void check_data(const std::string& name, const AnyView<T>& view) {
+void check_data(std::string_view name, const AnyView<T>& view) {
   constexpr DType own = kDTypeOf<typename AnyView<T>::Number>;
   if (view.dtype != own && view.dtype != DType::kBfloat16 && view.dtype != DType::kFloat16)
-    refuse_field(name + ".dtype", "that of the call, bfloat16 or float16", "another");
-  check_sizes(name, view);
+    refuse_field({name, ".dtype"}, "that of the call, bfloat16 or float16", "another");
+  check_sizes({name}, view);
 }
 
 template <class T>
-void check_data(const std::string& name, const View<T>& view) {
-  check_sizes(name, view);
+void check_data(std::string_view name, const View<T>& view) {
+  check_sizes({name}, view);
+}
+
+void expect_sizes(std::string_view name, const Sizes& got, const Sizes& expected) {
+  expect_equal({name, ".batch"}, got.batch, expected.batch, "as q");
+  expect_equal({name, ".heads"}, got.heads, expected.heads, "to fit the operands");
+  expect_equal({name, ".rows"}, got.rows, expected.rows, "to fit the operands");
+  expect_equal({name, ".columns"}, got.columns, expected.columns, "to fit the operands");
 }
 
 template <class AView>
-void check_shape(const std::string& name, const AView& view, int64_t batch, int64_t heads,
+void check_shape(std::string_view name, const AView& view, int64_t batch, int64_t heads,
                  int64_t rows, int64_t columns) {
   check_data(name, view);
-  expect_equal({name, ".batch"}, view.batch, batch, "as q");
-  expect_equal({name, ".heads"}, view.heads, heads, "to fit the operands");
-  expect_equal({name, ".rows"}, view.rows, rows, "to fit the operands");
-  expect_equal({name, ".columns"}, view.columns, columns, "to fit the operands");
+  expect_sizes(name, sizes_of(view), {batch, heads, rows, columns});
 }
 
 template <class T>
@@ -50,19 +67,18 @@ bool any_table(const Operands<T>& o) {
 }
 
 template <class T>
-void check_table(const std::string& name, const View<const T>& rows,
-                 std::span<const int32_t> row_at, const PreparedPlan& plan, int64_t fewest_columns,
-                 int64_t most_columns) {
+void check_table(std::string_view name, const View<const T>& rows, std::span<const int32_t> row_at,
+                 const PreparedPlan& plan, int64_t fewest_columns, int64_t most_columns) {
   if (!rows) return;
   const int64_t heads = plan.shape().heads, diagonals = plan.plan().diagonals.count;
   check_data(name, rows);
   expect_equal({name, ".batch"}, rows.batch, 1, "one table");
   if (rows.heads != 1 && rows.heads != heads)
-    refuse_field(name + ".heads", "1 or " + text(heads), text(rows.heads));
+    refuse_field({name, ".heads"}, "1 or " + text(heads), text(rows.heads));
   expect_between({name, ".columns"}, rows.columns, fewest_columns, most_columns);
   if (row_at.empty()) {
     if (rows.rows < diagonals)
-      refuse_field(name + ".rows",
+      refuse_field({name, ".rows"},
                    "at least " + text(diagonals) + " (one row for each diagonal, there is no map)",
                    text(rows.rows));
     return;
@@ -71,7 +87,7 @@ void check_table(const std::string& name, const View<const T>& rows,
                "one for each diagonal");
   for (const int32_t row : row_at)
     if (row < 0 || row >= rows.rows)
-      refuse_field("row_at." + name, "rows 0 to " + text(rows.rows - 1), text(row));
+      refuse_field({"row_at.", name}, "rows 0 to " + text(rows.rows - 1), text(row));
 }
 
 template <class T>
@@ -96,24 +112,24 @@ void check_query_bias(const Operands<T>& o, const Diagonals& diagonals) {
 }
 
 template <class T>
-void check_table_grad(const std::string& name, const AnyView<T>& grad, const View<const T>& rows) {
+void check_table_grad(std::string_view name, const AnyView<T>& grad, const View<const T>& rows) {
   if (!grad) return;
   if (!rows) refuse_field(name, "no gradient (the operand is absent)", "a view");
   check_shape(name, grad, rows.batch, rows.heads, rows.rows, rows.columns);
 }
 
 template <class T>
-void check_int8(const std::string& name, const Int8Pages<T>& pages, int64_t count,
+void check_int8(std::string_view name, const Int8Pages<T>& pages, int64_t count,
                 const AnyView<const T>& like) {
   const View<const int8_t>& numbers = pages.numbers;
   const View<const T>& scale = pages.scale;
-  check_sizes(name + ".numbers", numbers);
+  check_sizes({name, ".numbers"}, numbers);
   expect_equal({name, ".numbers.batch"}, numbers.batch, count, "as k_int8");
   expect_equal({name, ".numbers.heads"}, numbers.heads, like.heads, "as k");
   expect_equal({name, ".numbers.rows"}, numbers.rows, like.rows, "as k");
   expect_equal({name, ".numbers.columns"}, numbers.columns, like.columns, "as those of float");
   expect_equal({name, ".numbers.column_stride"}, numbers.column_stride, 1, "adjacent columns");
-  check_sizes(name + ".scale", scale);
+  check_sizes({name, ".scale"}, scale);
   expect_equal({name, ".scale.batch"}, scale.batch, count, "as the numbers");
   expect_equal({name, ".scale.heads"}, scale.heads, like.heads, "as the numbers");
   if (scale.rows != 1) expect_equal({name, ".scale.rows"}, scale.rows, like.rows, "or 1");

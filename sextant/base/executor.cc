@@ -1,5 +1,6 @@
 #include "sextant/base/executor.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -13,6 +14,10 @@ namespace sextant {
 namespace {
 
 constexpr int kMostThreads = 4096;  // more than any machine runs at a time
+
+// Threads wait for as long as this at a time. g++ 12's wait() without an end has a symbol version
+// that the libstdc++ of RHEL 9 lacks.
+constexpr std::chrono::hours kLongest{1};
 
 using Task = std::function<void(int64_t index, int worker)>;
 
@@ -49,7 +54,8 @@ class ThreadPool final : public Executor {
     wake_.notify_all();
     work(0);
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return busy_ == 0; });
+    while (!done_.wait_for(lock, kLongest, [this] { return busy_ == 0; })) {
+    }
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -59,7 +65,8 @@ class ThreadPool final : public Executor {
     for (;;) {
       {
         std::unique_lock lock(mutex_);
-        if (!wake_.wait(lock, stop, [&] { return job_ != seen; })) return;
+        while (!wake_.wait_for(lock, stop, kLongest, [&] { return job_ != seen; }))
+          if (stop.stop_requested()) return;
         seen = job_;
       }
       work(worker);

@@ -1,8 +1,9 @@
 #include "sextant/base/launched_rank.h"
 
-#include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "sextant/base/error.h"
@@ -23,10 +24,10 @@ int64_t environment_number(const std::string& name, int64_t low, int64_t high,
       reason + ", but ";
   const std::optional<std::string> given = environment_value(name.c_str());
   if (!given) fail("group: " + expected + "it is not set");
-  char* end = nullptr;
-  errno = 0;
-  const int64_t value = std::strtoll(given->c_str(), &end, 10);
-  if (errno != 0 || *end != '\0' || value < low || value > high)
+  const char* const stop = given->data() + given->size();
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(given->data(), stop, value);
+  if (error != std::errc() || end != stop || value < low || value > high)
     fail("group: " + expected + "got " + *given);
   return value;
 }

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "sextant/base/error.h"
+#include "sextant/base/hypot.h"
 #include "sextant/chart/looks.h"
 #include "sextant/chart/text.h"
 
@@ -54,7 +55,7 @@ class Labels {
   explicit Labels(const Circle& circle) : circle_(circle) {}
 
   std::string add(const PlaneChart::Point& point) {
-    const double length = std::hypot(point.x, point.y);
+    const double length = hypot(point.x, point.y);
     if (point.label.empty() || length == 0) return "";
     const double width = text_width(point.label, kWordsSize);
     const double away = circle_.radius * length + 9;

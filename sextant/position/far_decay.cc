@@ -1,8 +1,7 @@
 #include "sextant/position/far_decay.h"
 
-#include <cmath>
-
 #include "sextant/base/error.h"
+#include "sextant/base/hypot.h"
 
 namespace sextant {
 namespace {
@@ -21,7 +20,7 @@ double mean_partial_sum(const Rotation& rotation, int64_t distance) {
     const CosSin angle = cos_sin(pair.speed * distance);
     real += angle.cos;
     imaginary += angle.sin;
-    sum += std::hypot(real, imaginary);
+    sum += hypot(real, imaginary);
   }
   return sum / pairs;
 }

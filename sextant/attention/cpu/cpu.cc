@@ -106,12 +106,11 @@ class CallMemory {
   Workspace* memory_;
 };
 
-template <Pass kPass>
-void forward(const HostScore<float>& score, const PassPlan& plan, const ForwardItems& cut,
-             const HostAttended<float>& result, const Context& context) {
+void forward(Pass pass, const HostScore<float>& score, const PassPlan& plan,
+             const ForwardItems& cut, const HostAttended<float>& result, const Context& context) {
   const Executor& executor = *context.executor;
   CallMemory memory(context);
-  const Problem problem(score, kPass, plan, plan.unit, memory, executor);
+  const Problem problem(score, pass, plan, plan.unit, memory, executor);
   write_outside_frames(plan, result);
   if (cut.items.empty()) return;
   Workspace& floats = memory;
@@ -126,26 +125,33 @@ void forward(const HostScore<float>& score, const PassPlan& plan, const ForwardI
 }
 
 // One frame with a rotation of its own.
-template <Pass kPass>
-void attend_frame(const HostScore<float>& score, const HostAttended<float>& result,
+void attend_frame(Pass pass, const HostScore<float>& score, const HostAttended<float>& result,
                   const Context& context) {
   const PlanShape shape = shape_of(score);
   PassPlan plan;
   plan.renew(score.frames, score.sweeps, score.diagonals, shape, kUnit, *context.executor);
   ForwardItems items;
   items.renew(plan, score.sweeps, shape, context.executor->workers());
-  forward<kPass>(score, plan, items, result, context);
+  forward(pass, score, plan, items, result, context);
 }
 
-template <Pass kPass>
-void attend(const Operands<float>& operands, const PreparedPlan& prepared,
-            const Attended<float>& result, const Context& context) {
+void attend(Pass pass, Attend<float> each_frame, const Operands<float>& operands,
+            const PreparedPlan& prepared, const Attended<float>& result, const Context& context) {
   const HostScore<float> score(operands, prepared.plan());
   const auto* own = static_cast<const CpuPlan*>(prepared.of_backend());
   if (own)
-    forward<kPass>(score, own->forward, own->items, on_host(result), context);
+    forward(pass, score, own->forward, own->items, on_host(result), context);
   else
-    attend_by_frame(score, on_host(result), context, attend_frame<kPass>);
+    attend_by_frame(score, on_host(result), context, each_frame);
+}
+
+// A backend has one function for each pass, and the code is the same for all.
+template <Pass kPass>
+void attend(const Operands<float>& operands, const PreparedPlan& prepared,
+            const Attended<float>& result, const Context& context) {
+  const auto frame = [](const HostScore<float>& score, const HostAttended<float>& to,
+                        const Context& in) { attend_frame(kPass, score, to, in); };
+  attend(kPass, frame, operands, prepared, result, context);
 }
 
 void zero(const Executor& executor, const HostView<float>& x) {
@@ -160,13 +166,12 @@ void zero(const Executor& executor, const HostView<float>& x) {
             });
 }
 
-template <Pass kPass>
-void backward(const HostScore<float>& score, const PassPlan& plan, int64_t unit,
+void backward(Pass pass, const HostScore<float>& score, const PassPlan& plan, int64_t unit,
               const HostAttended<const float>& result, HostAnyView<const float> d_out,
               const HostGrad<float>& grad, const Context& context) {
   const Executor& executor = *context.executor;
   CallMemory memory(context);
-  const Problem p(score, kPass, plan, unit, memory, executor);
+  const Problem p(score, pass, plan, unit, memory, executor);
   Backward backward(p, result, d_out, grad, memory);
   constexpr double kSecondsOfFloat = 3e-10;
   share_out(
@@ -204,21 +209,20 @@ void backward(const HostScore<float>& score, const PassPlan& plan, int64_t unit,
   write_sink_grads(backward);
 }
 
-template <Pass kPass>
-void attend_backward_frame(const HostScore<float>& score, const HostAttended<const float>& result,
-                           HostAnyView<const float> d_out, const HostGrad<float>& grad,
-                           const Context& context) {
+void attend_backward_frame(Pass pass, const HostScore<float>& score,
+                           const HostAttended<const float>& result, HostAnyView<const float> d_out,
+                           const HostGrad<float>& grad, const Context& context) {
   const PlanShape shape = shape_of(score);
   PassPlan plan;
   plan.renew(score.frames, score.sweeps, score.diagonals, shape, CpuPlan::longest_unit(shape),
              *context.executor);
-  backward<kPass>(score, plan, plan.unit, result, d_out, grad, context);
+  backward(pass, score, plan, plan.unit, result, d_out, grad, context);
 }
 
-template <Pass kPass>
-void attend_backward(const Operands<float>& operands, const PreparedPlan& prepared,
-                     const Attended<const float>& attended, AnyView<const float> d_attended,
-                     const ScoreGrad<float>& to, const Context& context) {
+void attend_backward(Pass pass, AttendBackward<float> each_frame, const Operands<float>& operands,
+                     const PreparedPlan& prepared, const Attended<const float>& attended,
+                     AnyView<const float> d_attended, const ScoreGrad<float>& to,
+                     const Context& context) {
   const HostScore<float> score(operands, prepared.plan());
   const HostAttended<const float> result = on_host(attended);
   const HostAnyView<const float> d_out(d_attended);
@@ -227,15 +231,27 @@ void attend_backward(const Operands<float>& operands, const PreparedPlan& prepar
   const HostGrad<float>& grad = grads.grad();
   const auto* own = static_cast<const CpuPlan*>(prepared.of_backend());
   if (!own)
-    attend_backward_by_frame(score, result, d_out, grad, context, attend_backward_frame<kPass>);
+    attend_backward_by_frame(score, result, d_out, grad, context, each_frame);
   else if (!any_growth(own->forward.rotations))
-    backward<kPass>(score, own->forward, CpuPlan::longest_unit(prepared.shape()), result, d_out,
-                    grad, context);
+    backward(pass, score, own->forward, CpuPlan::longest_unit(prepared.shape()), result, d_out,
+             grad, context);
   else if (own->backward)
-    backward<kPass>(score, *own->backward, own->backward->unit, result, d_out, grad, context);
+    backward(pass, score, *own->backward, own->backward->unit, result, d_out, grad, context);
   else
-    attend_backward_frame<kPass>(score, result, d_out, grad, context);
+    each_frame(score, result, d_out, grad, context);
   grads.write();
+}
+
+template <Pass kPass>
+void attend_backward(const Operands<float>& operands, const PreparedPlan& prepared,
+                     const Attended<const float>& attended, AnyView<const float> d_attended,
+                     const ScoreGrad<float>& to, const Context& context) {
+  const auto frame = [](const HostScore<float>& score, const HostAttended<const float>& result,
+                        HostAnyView<const float> d_out, const HostGrad<float>& grad,
+                        const Context& in) {
+    attend_backward_frame(kPass, score, result, d_out, grad, in);
+  };
+  attend_backward(kPass, frame, operands, prepared, attended, d_attended, to, context);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "sextant/attention/host_score.h"
 #include "sextant/attention/key_bias.h"
 #include "sextant/base/context.h"
+#include "sextant/base/hypot.h"
 
 namespace sextant::reference {
 
@@ -166,7 +167,7 @@ struct Head {
     if (on_key)
       for (int64_t c = 0; c < on_key.columns(); ++c)
         p.real += stored(s.k, j, c) * on_key(diagonal, c);
-    p.size = s.q_imag ? std::hypot(p.real, p.imaginary) : p.real;
+    p.size = s.q_imag ? hypot(p.real, p.imaginary) : p.real;
     return p;
   }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/base/hypot.h"
 
 namespace sextant::lab {
 namespace {
@@ -53,7 +54,7 @@ std::optional<Sample> change_to(int64_t length, const MethodResult& method,
                 .blocks = differences(at->sliding_blocks, from->at.sliding_blocks)};
   if (method.base.empty()) return sample;
   sample.mean = {.value = at->sliding.value - from->at.sliding.value,
-                 .error = std::hypot(at->sliding.error, from->at.sliding.error)};
+                 .error = hypot(at->sliding.error, from->at.sliding.error)};
   return sample;
 }
 
@@ -243,7 +244,7 @@ Measured of_one_seed(const Sample& sample, const Sample& other) {
             .count = sample.right.size()};
   }
   return {.interval = {.mean = sample.mean.value - other.mean.value,
-                       .half = kNormal95 * std::hypot(sample.mean.error, other.mean.error)},
+                       .half = kNormal95 * hypot(sample.mean.error, other.mean.error)},
           .over = sample.over,
           .paired = false};
 }

@@ -43,51 +43,45 @@ struct KeyRows {
   int64_t row_step;
 };
 
-// Calls multiply(j, keys, ahead) for each kLanes of the unit's keys `range`, in place.
-template <class Stored>
-struct KeysInPlace {
-  using Number = Stored;
-
-  template <class F>
-  HWY_INLINE void each_sixteen(const DecodeUnit& unit, KeyRange range, F&& multiply) const {
-    const HostAnyView<const float>& k = unit.keys.problem.score.k;
-    for (int64_t j = range.first; j < range.last;) {
-      const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
-      KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
-      ColumnPrefetch ahead(stretch);
-      const int64_t stop = std::min(j + stretch.count, range.last);
-      for (; j < stop; j += kLanes, keys.data += kLanes * keys.row_step) multiply(j, keys, ahead);
-    }
-  }
+// Keys that are multiplied one after the other, and what is prefetched meanwhile.
+template <class Number>
+struct KeyStretch {
+  KeyRows<Number> keys;
+  int64_t count;
+  ColumnPrefetch ahead;
 };
 
-// The same for integers. They are copied as float32, as many at a time as stay in the L1 cache.
-struct KeysOfInt8 {
-  using Number = float;
-  float* copy;  // room for DecodeUnit::ahead keys
+// Copies the unit's keys `range`, which are integers, as float32.
+inline HWY_NOINLINE void copy_int8_keys(const DecodeUnit& unit, KeyRange range, float* copy) {
+  copy_some(unit.keys, unit.keys.problem.score.k, unit.key_head, range, copy);
+}
 
-  template <class F>
-  HWY_INLINE void each_sixteen(const DecodeUnit& unit, KeyRange range, F&& multiply) const {
-    each<1>(unit, range,
-            [&](int64_t j, KeyRows<float> keys, auto, ColumnPrefetch& nothing)
-                HWY_ATTR { multiply(j, keys, nothing); });
-  }
-  // Calls multiply(j, keys, squares, nothing) for kMost * kLanes keys or, at the end, fewer.
-  template <int kMost, class F>
-  HWY_INLINE void each(const DecodeUnit& unit, KeyRange range, F&& multiply) const {
-    const int64_t stride = unit.keys.problem.depth16;
-    ColumnPrefetch nothing;
-    for (int64_t j = range.first, last; j < range.last; j = last) {
-      last = std::min(j + unit.ahead, range.last);
-      copy_some(unit.keys, unit.keys.problem.score.k, unit.key_head, {j, last}, copy);
-      int64_t n = j;
-      const auto rows = [&]() -> KeyRows<float> { return {copy + (n - j) * stride, stride}; };
-      for (; n + kMost * kLanes <= last; n += kMost * kLanes)
-        multiply(n, rows(), std::integral_constant<int, kMost>(), nothing);
-      for (; n < last; n += kLanes) multiply(n, rows(), std::integral_constant<int, 1>(), nothing);
+// The stretch at the begin of the unit's keys `range`: in place; or, where they are integers, in
+// `copy`, which has room for DecodeUnit::ahead keys, so many stay in the L1 cache. A null copy says
+// that they are not. Integers take the code of float32, for one of their own would be as large.
+template <class Number>
+HWY_INLINE KeyStretch<Number> key_stretch(const DecodeUnit& unit, KeyRange range, float* copy) {
+  if constexpr (std::is_same_v<Number, float>)
+    if (copy) {
+      const int64_t count = std::min(unit.ahead, range.last - range.first);
+      copy_int8_keys(unit, {range.first, range.first + count}, copy);
+      return {{copy, unit.keys.problem.depth16}, count, {}};
     }
-  }
-};
+  const Stretch rows = stretch_of(unit, Reads::kKeys, range.first);
+  return {{static_cast<const Number*>(rows.at), unit.keys.problem.score.k.row_stride},
+          std::min(rows.count, range.last - range.first),
+          ColumnPrefetch(rows)};
+}
+
+// Calls multiply(the type of numbers, some, copy) for each run of the unit's keys `range` of one
+// kind. copy: that of key_stretch().
+template <class F>
+HWY_INLINE void each_key_kind(const DecodeUnit& unit, KeyRange range, float* copy, F&& multiply) {
+  each_kind(unit, range, [&](KeyRange some, bool int8) HWY_ATTR {
+    with_type(int8 ? DType::kFloat32 : unit.keys.problem.score.k.dtype, nullptr,
+              [&](const auto* none) HWY_ATTR { multiply(none, some, int8 ? copy : nullptr); });
+  });
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::cpu

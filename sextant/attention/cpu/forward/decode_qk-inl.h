@@ -125,21 +125,19 @@ HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, co
       hn::StoreU(sum[i][p], d, to + i * kScoreStride + p * kVectorLanes);
 }
 
-// <q, k> of kRows queries with the unit's keys `range`, in place.
+// <q, k> of kRows queries with the unit's keys `range`. copy: that of key_stretch().
 template <int kRows, class Number>
 HWY_NOINLINE void multiply_key_range(const DecodeUnit& unit, KeyRange range, const float* queries,
-                                     float* to) {
+                                     float* copy, float* to) {
   const Problem& p = unit.keys.problem;
-  const HostAnyView<const float>& k = p.score.k;
-  const int64_t in_step = kVectors == 1 ? rows_at_once(p.score, 1) : 0;
+  // Rows that are read in place must have arrived when the first of them is multiplied.
+  const int64_t in_step = copy ? unit.ahead : rows_at_once(p.score, 1);
   for (int64_t j = range.first; j < range.last;) {
-    const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
-    KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
-    ColumnPrefetch ahead(stretch);
-    const int64_t stop = std::min(j + stretch.count, range.last);
+    KeyStretch<Number> some = key_stretch<Number>(unit, {j, range.last}, copy);
+    const int64_t stop = j + some.count;
     const auto multiply_some = [&](auto squares) HWY_ATTR {
-      multiply_columns_of_keys<kRows, squares()>(p.depth, keys, queries, to + j, ahead);
-      keys.data += squares() * kLanes * keys.row_step;
+      multiply_columns_of_keys<kRows, squares()>(p.depth, some.keys, queries, to + j, some.ahead);
+      some.keys.data += squares() * kLanes * some.keys.row_step;
       return squares() * kLanes;
     };
     if constexpr (kVectors == 1)
@@ -149,31 +147,16 @@ HWY_NOINLINE void multiply_key_range(const DecodeUnit& unit, KeyRange range, con
   }
 }
 
-// The same for integers. copy: room for DecodeUnit::ahead keys in float32.
-template <int kRows>
-HWY_NOINLINE void multiply_int8_range(const DecodeUnit& unit, KeyRange range, const float* queries,
-                                      float* copy, float* to) {
-  constexpr int kMost = kVectors == 1 ? 2 : 1;
-  KeysOfInt8{copy}.each<kMost>(
-      unit, range,
-      [&](int64_t j, KeyRows<float> keys, auto squares, ColumnPrefetch& ahead) HWY_ATTR {
-        multiply_columns_of_keys<kRows, squares()>(unit.keys.problem.depth, keys, queries, to + j,
-                                                   ahead);
-      });
-}
-
-// Both for `rows` queries, rounded up to the first of the template's numbers that is enough.
+// The same for `rows` queries, rounded up to the first of the template's numbers that is enough.
 template <int kRows, int... kMoreRows>
 HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const DecodeUnit& unit, KeyRange range,
                                        const float* queries, float* copy, float* to) {
   if constexpr (kRows <= kFewQueries)
     if (rows <= kRows)
-      return each_kind(unit, range, [&](KeyRange some, bool int8) HWY_ATTR {
-        if (int8) return multiply_int8_range<kRows>(unit, some, queries, copy, to);
-        with_type(unit.keys.problem.score.k.dtype, nullptr, [&](const auto* none) HWY_ATTR {
-          multiply_key_range<kRows, std::remove_cvref_t<decltype(*none)>>(unit, some, queries, to);
-        });
-      });
+      return each_key_kind(unit, range, copy,
+                           [&]<class Number>(const Number*, KeyRange some, float* int8) HWY_ATTR {
+                             multiply_key_range<kRows, Number>(unit, some, queries, int8, to);
+                           });
   if constexpr (sizeof...(kMoreRows) > 0)
     multiply_keys_as_lanes<kMoreRows...>(rows, unit, range, queries, copy, to);
 }
@@ -221,54 +204,61 @@ inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange co
 
 // The same with <R q, R k>, where `blocks` are those of the rotation. second: [depth][kLanes], for
 // the second columns of pairs, which are rotated with the first ones and multiplied later.
-template <int kRows, class Keys>
+template <int kRows, class Number>
 HWY_NOINLINE void multiply_rotated_range(const DecodeUnit& unit, KeyRange range,
                                          const SidePhases& phases,
-                                         std::span<const RotatedColumns> blocks, const Keys& source,
-                                         const float* queries, float* second, float* to) {
-  using Number = typename Keys::Number;
+                                         std::span<const RotatedColumns> blocks,
+                                         const float* queries, float* copy, float* second,
+                                         float* to) {
   const F32 d;
   constexpr int64_t kLines = kLanes * kColumnsAtOnce * int64_t{sizeof(Number)} / Prefetcher::kLine;
-  source.each_sixteen(
-      unit, range, [&](int64_t j, KeyRows<Number> keys, ColumnPrefetch& ahead) HWY_ATTR {
-        const float* const turn = phases.of_panel(unit.keys.first + j);
-        V sum[kRows];
-        for (int i = 0; i < kRows; ++i) sum[i] = hn::Zero(d);
-        const auto load_columns = [&](int64_t first, V* column) HWY_ATTR {
-          sextant::HWY_NAMESPACE::load_eight_columns(
-              d,
-              [&](auto lanes, int row, int n)
-                  HWY_ATTR { return load_as(lanes, keys.data + row * keys.row_step + first + n); },
-              column);
-        };
-        for (const RotatedColumns& block : blocks) {
-          const int64_t c = (&block - blocks.data()) * kColumnsAtOnce;
-          V column[kColumnsAtOnce];
-          ahead.prefetch<kLines>();
-          if (block.kind == RotatedColumns::kSecond) {
-            for (int64_t n = 0; n < kColumnsAtOnce; ++n)
-              column[n] = hn::LoadU(d, second + (c + n) * kLanes);
-          } else {
-            load_columns(c, column);
-          }
-          const float* at = turn + block.pair * 2 * kLanes;
-          if (block.kind == RotatedColumns::kFirst) {
-            V other[kColumnsAtOnce];
-            load_columns(block.partner, other);
-            for (int64_t n = 0; n < kColumnsAtOnce; ++n, at += 2 * kLanes) {
-              rotate_vectors(at, column[n], other[n]);
-              hn::StoreU(other[n], d, second + (block.partner + n) * kLanes);
-            }
-          } else if (block.kind == RotatedColumns::kNeighbours) {
-            for (int64_t n = 0; n < kColumnsAtOnce; n += 2, at += 2 * kLanes)
-              rotate_vectors(at, column[n], column[n + 1]);
-          }
-          for (int64_t n = 0; n < kColumnsAtOnce; ++n)
-            for (int i = 0; i < kRows; ++i)
-              sum[i] = hn::MulAdd(column[n], hn::Set(d, queries[(c + n) * kLanes + i]), sum[i]);
+  const auto multiply_sixteen = [&](int64_t j, const KeyRows<Number>& keys,
+                                    ColumnPrefetch& ahead) HWY_ATTR {
+    const float* const turn = phases.of_panel(unit.keys.first + j);
+    V sum[kRows];
+    for (int i = 0; i < kRows; ++i) sum[i] = hn::Zero(d);
+    const auto load_columns = [&](int64_t first, V* column) HWY_ATTR {
+      sextant::HWY_NAMESPACE::load_eight_columns(
+          d,
+          [&](auto lanes, int row, int n)
+              HWY_ATTR { return load_as(lanes, keys.data + row * keys.row_step + first + n); },
+          column);
+    };
+    for (const RotatedColumns& block : blocks) {
+      const int64_t c = (&block - blocks.data()) * kColumnsAtOnce;
+      V column[kColumnsAtOnce];
+      ahead.prefetch<kLines>();
+      if (block.kind == RotatedColumns::kSecond) {
+        for (int64_t n = 0; n < kColumnsAtOnce; ++n)
+          column[n] = hn::LoadU(d, second + (c + n) * kLanes);
+      } else {
+        load_columns(c, column);
+      }
+      const float* at = turn + block.pair * 2 * kLanes;
+      if (block.kind == RotatedColumns::kFirst) {
+        V other[kColumnsAtOnce];
+        load_columns(block.partner, other);
+        for (int64_t n = 0; n < kColumnsAtOnce; ++n, at += 2 * kLanes) {
+          rotate_vectors(at, column[n], other[n]);
+          hn::StoreU(other[n], d, second + (block.partner + n) * kLanes);
         }
-        for (int i = 0; i < kRows; ++i) hn::StoreU(sum[i], d, to + i * kScoreStride + j);
-      });
+      } else if (block.kind == RotatedColumns::kNeighbours) {
+        for (int64_t n = 0; n < kColumnsAtOnce; n += 2, at += 2 * kLanes)
+          rotate_vectors(at, column[n], column[n + 1]);
+      }
+      for (int64_t n = 0; n < kColumnsAtOnce; ++n)
+        for (int i = 0; i < kRows; ++i)
+          sum[i] = hn::MulAdd(column[n], hn::Set(d, queries[(c + n) * kLanes + i]), sum[i]);
+    }
+    for (int i = 0; i < kRows; ++i) hn::StoreU(sum[i], d, to + i * kScoreStride + j);
+  };
+  for (int64_t j = range.first, stop; j < range.last;) {
+    KeyStretch<Number> some = key_stretch<Number>(unit, {j, range.last}, copy);
+    for (stop = j + some.count; j < stop; j += kLanes) {
+      multiply_sixteen(j, some.keys, some.ahead);
+      some.keys.data += kLanes * some.keys.row_step;
+    }
+  }
 }
 
 // The same for `rows` queries, rounded up to the first of the template's numbers that is enough.
@@ -278,15 +268,11 @@ HWY_INLINE void multiply_rotated_as_lanes(int64_t rows, const DecodeUnit& unit, 
                                           std::span<const RotatedColumns> blocks,
                                           const float* queries, float* second, float* to) {
   if (rows <= kRows)
-    return each_kind(unit, range, [&](KeyRange some, bool int8) HWY_ATTR {
-      const auto multiply = [&](const auto& keys) HWY_ATTR {
-        multiply_rotated_range<kRows>(unit, some, phases, blocks, keys, queries, second, to);
-      };
-      if (int8) return multiply(KeysOfInt8{second + unit.keys.problem.depth16 * kLanes});
-      with_type(unit.keys.problem.score.k.dtype, nullptr, [&](const auto* none) HWY_ATTR {
-        multiply(KeysInPlace<std::remove_cvref_t<decltype(*none)>>());
-      });
-    });
+    return each_key_kind(unit, range, second + unit.keys.problem.depth16 * kLanes,
+                         [&]<class Number>(const Number*, KeyRange some, float* int8) HWY_ATTR {
+                           multiply_rotated_range<kRows, Number>(unit, some, phases, blocks,
+                                                                 queries, int8, second, to);
+                         });
   if constexpr (sizeof...(kMoreRows) > 0)
     multiply_rotated_as_lanes<kMoreRows...>(rows, unit, range, phases, blocks, queries, second, to);
 }

@@ -155,38 +155,22 @@ HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, A a, B b, float* c,
                                                       totals);
 }
 
-// The same with totals, as a function of its own, because g++ makes worse code of the others beside
-// it.
-template <Sum kSum, size_t kColumn, int kLeast, int kMost, class A, class B, class Prefetch,
-          class Epilogue>
+// The first tile of a product, with totals. It is a function of its own, because g++ makes worse
+// code of the other tiles beside it, and because all tiles would else be compiled twice.
+template <Sum kSum, size_t kColumn, class A, class B, class Prefetch>
 HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const A& a, const B& b, float* c,
-                                 int64_t c_row, const Prefetch& policy, const Epilogue& epilogue,
-                                 Totals totals) {
-  multiply_one_of<kSum, kColumn, kLeast, kMost>(rows, depth, a, b, c, c_row, policy, epilogue,
-                                                totals);
-}
-
-// The same, with totals if there are any and the tile is the first of its product.
-template <Sum kSum, size_t kColumn, int kLeast, int kMost, class A, class B, class Prefetch,
-          class Epilogue, class Total>
-HWY_INLINE void multiply_next(int64_t rows, [[maybe_unused]] bool first, int64_t depth, A a, B b,
-                              float* c, int64_t c_row, const Prefetch& policy,
-                              const Epilogue& epilogue, [[maybe_unused]] Total totals) {
-  if constexpr (Total::kTileVectors > 0)
-    if (HWY_UNLIKELY(first))
-      return multiply_first<kSum, kColumn, kLeast, kMost>(rows, depth, a, b, c, c_row, policy,
-                                                          epilogue, totals);
-  multiply_one_of<kSum, kColumn, kLeast, kMost>(rows, depth, a, b, c, c_row, policy, epilogue,
-                                                NoTotals());
+                                 int64_t c_row, const Prefetch& policy, Totals totals) {
+  multiply_one_of<kSum, kColumn, 1, kStrip>(kTileColumns[kColumn].next_rows(rows), depth, a, b, c,
+                                            c_row, policy, Nothing(), totals);
 }
 
 // All rows of `times` columns of tiles: first the tall tiles of one block, then those as wide as
-// the column. The operands are references, for g++ copies as a whole what was just written in
-// halves, which waits for the store.
-template <Sum kSum, size_t kColumn, class A, class B, class Prefetch, class Epilogue, class Total>
+// the column. but_first: the first tile is done. The operands are references, for g++ copies as a
+// whole what was just written in halves, which waits for the store.
+template <Sum kSum, size_t kColumn, class A, class B, class Prefetch, class Epilogue>
 HWY_NOINLINE void multiply_columns(int64_t rows, int64_t times, int64_t depth, const A& a,
                                    const B& b, float* c, int64_t c_row, Prefetch policy,
-                                   Epilogue epilogue, Total totals) {
+                                   Epilogue epilogue, bool but_first) {
   constexpr const TileColumn& kTiles = kTileColumns[kColumn];
   constexpr int kWide = kTiles.wide_rows;
   for (int64_t n = 0; n < times; ++n, c += kTiles.blocks * kLanes) {
@@ -194,20 +178,22 @@ HWY_NOINLINE void multiply_columns(int64_t rows, int64_t times, int64_t depth, c
     if constexpr (kWide < kStrip)
       for (; (next = kTiles.next_rows(rows - i)) > kWide; i += next)
         for (int j = 0; j < kTiles.blocks; ++j)
-          multiply_next<kSum, kColumn, kWide + 1, kStrip>(
-              next, n + i + j == 0, depth, from_row(a, i), from_block(b, n * kTiles.blocks + j),
-              c + i * c_row + j * kLanes, c_row, for_row(policy, i),
-              from_block(from_row(epilogue, i), n * kTiles.blocks + j), totals);
+          if (HWY_LIKELY(!std::exchange(but_first, false)))
+            multiply_one_of<kSum, kColumn, kWide + 1, kStrip>(
+                next, depth, from_row(a, i), from_block(b, n * kTiles.blocks + j),
+                c + i * c_row + j * kLanes, c_row, for_row(policy, i),
+                from_block(from_row(epilogue, i), n * kTiles.blocks + j), NoTotals());
     for (; i < rows; i += next) {
       next = kTiles.next_rows(rows - i);
-      multiply_next<kSum, kColumn, 1, kWide>(
-          next, n + i == 0, depth, from_row(a, i), from_block(b, n * kTiles.blocks), c + i * c_row,
-          c_row, for_row(policy, i), from_block(from_row(epilogue, i), n * kTiles.blocks), totals);
+      if (HWY_LIKELY(!std::exchange(but_first, false)))
+        multiply_one_of<kSum, kColumn, 1, kWide>(
+            next, depth, from_row(a, i), from_block(b, n * kTiles.blocks), c + i * c_row, c_row,
+            for_row(policy, i), from_block(from_row(epilogue, i), n * kTiles.blocks), NoTotals());
     }
   }
 }
 
-// The columns of tiles of a product, the first one with totals (Totals, or NoTotals).
+// The columns of tiles of a product, the first tile with totals (Totals, or NoTotals).
 template <Sum kSum, class A, class B, class Prefetch, class Epilogue, class Total,
           size_t... kColumn>
 HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, A a, B b, float* c,
@@ -220,12 +206,14 @@ HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, A a, B
     const bool reads_twice = kPrefetchesByRow<Prefetch> && kBlocks == 4 && rows == kStrip;
     const int64_t times = reads_twice ? 0 : kTileColumns[column()].times(rows, blocks - j);
     if (times == 0) return;
-    if (j == 0)
-      multiply_columns<kSum, column()>(rows, times, depth, a, b, c, c_row, policy, epilogue,
-                                       totals);
-    else
-      multiply_columns<kSum, column()>(rows, times, depth, a, from_block(b, j), c + j * kLanes,
-                                       c_row, policy, from_block(epilogue, j), NoTotals());
+    bool but_first = false;
+    if constexpr (Total::kTileVectors > 0) {
+      static_assert(std::is_same_v<Epilogue, Nothing>);
+      but_first = j == 0;
+      if (but_first) multiply_first<kSum, column()>(rows, depth, a, b, c, c_row, policy, totals);
+    }
+    multiply_columns<kSum, column()>(rows, times, depth, a, from_block(b, j), c + j * kLanes, c_row,
+                                     policy, from_block(epilogue, j), but_first);
     j += times * kBlocks;
   };
   (multiply_column(std::integral_constant<size_t, kColumn>()), ...);
