@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that each folder of sextant/ includes only headers of the layers below it.
+"""Checks that each folder of sextant/ includes only headers of the layers below it, and that files
+are written and lines printed in one place each.
 
-Prints file:line for each include that breaks the rule. The layers are those of HACKING.md. With
+Prints file:line for each line that breaks a rule. The layers are those of HACKING.md. With
 them, an engine can use the core without libtorch, and the command starts without loading it. A
 folder that is not named here follows the rule of the nearest folder above it.
 """
@@ -45,6 +46,22 @@ ONLY_FOR = {
     "sextant/lab/torch": {"lab/torch"},
     "sextant/torch/bindings": {"torch/bindings"},
 }
+# Calls that only these files may have: others would lose a file when a write fails, or pass control
+# characters of a foreign text on to a terminal.
+ONLY_IN = {
+    "sextant": [
+        (re.compile(r"\b(fopen|freopen)\(|\bofstream\b|std::fstream\b|O_TRUNC|fs::copy|"
+                    r"filesystem::copy|\bmkstemp\("),
+         "write_file()", {"files/write_file.cc", "lab/run/arm_lock.cc"}),
+        (re.compile(r"fmt::print|\b(printf|fprintf|puts|fputs|fwrite|putchar)\(|"
+                    r"std::(cout|cerr|clog)"),
+         "lab/run/print.h", {"lab/run/print.cc", "lab/run/progress.cc", "chart/raster.cc"}),
+    ],
+    "python/sextant": [
+        (re.compile(r"\.write_(text|bytes)\(|open\([^()]*, *[\"'][wx]"), "write_file()",
+         {"_write_file.py"}),
+    ],
+}
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
@@ -67,6 +84,19 @@ def complaint(folder, header):
     return f"{layer} may not see {other}, only {', '.join(sorted(MAY_SEE[layer])) or 'itself'}"
 
 
+def calls(root):
+    """The lines that write or print elsewhere than in the one place for it."""
+    for top, rules in ONLY_IN.items():
+        for file in sorted((root / top).rglob("*")):
+            if file.suffix not in (".h", ".cc", ".py"):
+                continue
+            for number, line in enumerate(file.read_text().splitlines(), 1):
+                code = line.split("//")[0]
+                for pattern, way, files in rules:
+                    if pattern.search(code) and str(file.relative_to(root / top)) not in files:
+                        yield f"{file.relative_to(root)}:{number}: {line.strip()}: use {way}"
+
+
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     files = [
@@ -85,9 +115,13 @@ def main():
             if why:
                 wrong += 1
                 print(f"{file.relative_to(root)}:{number}: {found[1]}: {why}")
+    for line in calls(root):
+        wrong += 1
+        print(line)
     if not files:
         sys.exit(f"no sources under {root}/sextant")
     sys.exit(1 if wrong else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

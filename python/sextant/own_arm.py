@@ -16,6 +16,8 @@ import sys
 import traceback
 from pathlib import Path
 
+from sextant._printable import print_error, printable_lines
+
 NONE = -1
 progress_file = NONE  # the descriptor of the pipe to the survey (sextant/lab/run/worker.h)
 
@@ -23,7 +25,7 @@ progress_file = NONE  # the descriptor of the pipe to the survey (sextant/lab/ru
 def fail(why):
     """Reports the reason to the survey and ends the process, also under frames of C++."""
     line = " ".join(str(why).split())
-    print(f"sextant: {line}", file=sys.stderr, flush=True)
+    print_error(line)
     try:
         if progress_file != NONE:
             os.write(progress_file, f"! {line}\n".encode())
@@ -50,7 +52,7 @@ def reported(function):
         try:
             return function(method, *arguments)
         except Exception as error:  # pylint: disable=broad-except
-            traceback.print_exc()
+            print(printable_lines(traceback.format_exc()), end="", file=sys.stderr)
             fail(describe(error, file_of(method)))
     return call
 

@@ -14,7 +14,7 @@
 #include "sextant/lab/run/locked_arms.h"
 #include "sextant/lab/run/own_arms.h"
 #include "sextant/lab/run/prepared_arms.h"
-#include "sextant/lab/run/progress.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/schedule.h"
 
 namespace sextant::cli {

@@ -1,12 +1,12 @@
 // sextant claims: lists the claims of the literature that surveys can check, with their sources and
 // the arms that they need.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "sextant/cli/claims_text.h"
 #include "sextant/cli/commands.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::cli {
 namespace {
@@ -26,7 +26,7 @@ void add_claims(CLI::App& app) {
   command->add_flag("--json", request->as_json, "The same for programs");
   command->callback([request] {
     const std::vector<ListedClaim> claims = listed_claims(request->only_open);
-    fmt::print("{}", request->as_json ? json_text(claims) : text_of(claims));
+    lab::print_text(request->as_json ? json_text(claims) : text_of(claims));
   });
 }
 

@@ -12,8 +12,6 @@ class App;
 
 namespace sextant::cli {
 
-// Exit status of a command that a signal stopped.
-inline constexpr int kInterrupted = 130;
 // Exit status of a command some of whose arms are not done and are not its to do (EX_TEMPFAIL).
 inline constexpr int kIncomplete = 75;
 

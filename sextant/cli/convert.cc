@@ -1,17 +1,15 @@
 // sextant convert PATH --to DIALECT: writes a RoPE configuration in the format of another engine.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/config_request.h"
+#include "sextant/files/write_file.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/rope_config/write_config.h"
 
 namespace sextant::cli {
@@ -22,34 +20,36 @@ struct Request {
   std::string to, out = "-";
 };
 
-void write(const std::string& bytes, const std::string& path) {
-  std::FILE* file = path == "-" ? stdout : std::fopen(path.c_str(), "wb");
-  if (!file) fail("convert: " + path + ": expected a file that can be written");
-  const bool whole = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const bool closed = (path == "-" ? std::fflush(file) : std::fclose(file)) == 0;
-  if (!whole || !closed) fail("convert: " + path + ": expected room for the whole file");
+void write(const std::string& bytes, const Request& request) {
+  if (request.out != "-") {
+    write_file(request.out, bytes);
+  } else if (request.to == "gguf") {
+    lab::print_bytes(bytes);
+  } else {
+    lab::print_text(bytes);
+  }
 }
 
-// Prints lines of at most 90 characters, broken at spaces.
-void print_wrapped(std::FILE* to, const std::string& text) {
+// Notes lines of at most 90 characters, broken at spaces.
+void note_wrapped(const std::string& text) {
   constexpr size_t kWidth = 90;
   std::istringstream words(text);
   std::string line, word;
   while (words >> word) {
     if (!line.empty() && line.size() + 1 + word.size() > kWidth) {
-      fmt::print(to, "{}\n", line);
+      lab::note(line);
       line.clear();
     }
     line += (line.empty() ? "" : " ") + word;
   }
-  if (!line.empty()) fmt::print(to, "{}\n", line);
+  if (!line.empty()) lab::note(line);
 }
 
 // Prints each warning once, with the same text as explain.
 void print_warnings(const ReadRopeConfig& read, const std::vector<std::string>& own) {
   std::set<std::string> said;
   const auto print = [&](const std::string& warning) {
-    if (said.insert(warning).second) print_wrapped(stderr, "warning: " + warning);
+    if (said.insert(warning).second) note_wrapped("warning: " + warning);
   };
   for (const RopeConfig& setting : read.settings) {
     for (const std::string& warning : setting.scaling.warnings) print(warning);
@@ -79,7 +79,7 @@ void add_convert(CLI::App& app) {
     std::vector<std::string> warnings;
     const std::string written = write_rope_config(read, request->to, warnings);
     print_warnings(read, warnings);
-    write(written, request->out);
+    write(written, *request);
   });
 }
 

@@ -1,7 +1,6 @@
 // sextant doctor: whether the positions of a model that runs are those that its configuration
 // means. GGUF files and pairs of files are compared here; a model of transformers is run by
 // python/sextant/doctor.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +19,7 @@
 #include "sextant/chart/report.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/doctor/report.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/python.h"
 #include "sextant/rope_config/config_path.h"
 #include "sextant/rope_config/families/llama_cpp.h"
@@ -73,8 +73,8 @@ bool is_gguf_path(const std::string& path) {
   if (request.trust) words.emplace_back("--trust-remote-code");
   if (!request.page.empty()) words.insert(words.end(), {"--html", request.page});
   lab::check_python("sextant.doctor", "torch and transformers");
-  fmt::print(stderr, "sextant doctor: a model of transformers is run by {} -m sextant.doctor\n",
-             lab::python_name());
+  lab::note("sextant doctor: a model of transformers is run by " + printable(lab::python_name()) +
+            " -m sextant.doctor");
   lab::become_python("sextant.doctor", words, "torch and transformers");
 }
 
@@ -128,13 +128,13 @@ void run_doctor(const DoctorRequest& request) {
     const DoctorReport report = examine_files(request.subjects);
     if (!request.page.empty()) chart::write_report(page_of(report), request.page);
     if (request.json) {
-      fmt::print("{}\n", json_text(report));
+      lab::print_text(json_text(report) + "\n");
     } else {
       print(report);
     }
     status = report.exit_status();
   } catch (const Error& error) {
-    fmt::print(stderr, "sextant: {}\n", error.what());
+    lab::print_error(error.what());
   }
   std::fflush(stdout);
   if (status != 0) throw CLI::RuntimeError(status);

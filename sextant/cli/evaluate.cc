@@ -10,13 +10,14 @@
 #include "sextant/files/write_file.h"
 #include "sextant/lab/report/model_report.h"
 #include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/progress.h"
 
 namespace sextant::cli {
 namespace {
 
 void print(const lab::ModelEvaluation& found, const EvaluationOptions& options) {
-  fmt::print("{}", options.as_json ? lab::json_text(found) : lab::table(found));
+  lab::print_text(options.as_json ? lab::json_text(found) : lab::table(found));
   plot(lab::chart_of(found), "loss-by-length", options);
 }
 

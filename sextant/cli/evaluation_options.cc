@@ -11,7 +11,7 @@
 #include "sextant/files/write_file.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/run/progress.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::cli {
 
@@ -108,7 +108,7 @@ void plot(const chart::LineChart& chart, const std::string& name,
   const std::filesystem::path stem = std::filesystem::path(options.plot) / name;
   const auto write = [&](chart::Format format) {
     for (const auto& path : chart::write_figure(chart, stem, std::span(&format, 1))) {
-      if (!options.as_json) fmt::print("{}\n", path.string());
+      if (!options.as_json) lab::print("{}\n", path.string());
     }
   };
   write(chart::Format::kCsv);

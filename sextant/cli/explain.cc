@@ -12,6 +12,7 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/config_request.h"
 #include "sextant/cli/explain/subject.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/rope_config/explain_json.h"
 #include "sextant/rope_config/parse_number.h"
 
@@ -34,7 +35,7 @@ void plot(const Subject& subject, const std::filesystem::path& folder, bool say)
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_') name += c;
   }
   for (const auto& path : write_figure(wavelengths(subject), folder / name, kFormats)) {
-    if (say) fmt::print("{}\n", path.string());
+    if (say) lab::print("{}\n", path.string());
   }
 }
 
@@ -45,7 +46,7 @@ void run(const Request& request) {
     subjects.push_back({setting, explain(setting, request.setting->overrides.length)});
   }
   if (request.as_json) {
-    fmt::print("{}\n", explain_json(read, request.setting->overrides.length));
+    lab::print_text(explain_json(read, request.setting->overrides.length) + "\n");
   } else {
     print_groups(subjects);
   }

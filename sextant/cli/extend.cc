@@ -16,6 +16,7 @@
 #include "sextant/lab/plan/stretch_candidates.h"
 #include "sextant/lab/report/model_report.h"
 #include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/progress.h"
 
 namespace sextant::cli {
@@ -51,20 +52,21 @@ const lab::MeasuredCandidate* written(const ExtendOptions& options, const lab::E
 
 void say(const lab::Extension& extension, const lab::Recommendation& recommendation,
          const ExtendOptions& options) {
-  fmt::print("{}\nRecommended: {}.\n", lab::table(extension), recommendation.reason);
+  lab::print_text(lab::table(extension));
+  lab::print("\nRecommended: {}.\n", recommendation.reason);
   if (!recommendation.writable) {
-    fmt::print("The config.json of this architecture has words for none of them.\n");
+    lab::print("The config.json of this architecture has words for none of them.\n");
   } else if (*recommendation.writable != recommendation.best) {
     const lab::MeasuredCandidate& candidate = extension.candidates.at(*recommendation.writable);
-    fmt::print("Of what config.json can say: {}, {:.3f} nats per byte there.\n",
+    lab::print("Of what config.json can say: {}, {:.3f} nats per byte there.\n",
                candidate.candidate.name, candidate.lengths.back().sliding.value);
   }
   if (!options.write.empty()) return;
   if (recommendation.writable) {
-    fmt::print("--write DIR writes {}, --write DIR --choose NAME another one.\n",
+    lab::print("--write DIR writes {}, --write DIR --choose NAME another one.\n",
                extension.candidates.at(*recommendation.writable).candidate.name);
   } else {
-    fmt::print("--write DIR needs --choose NAME here.\n");
+    lab::print("--write DIR needs --choose NAME here.\n");
   }
 }
 
@@ -107,7 +109,7 @@ void extend(const ExtendOptions& options) {
   }
   const lab::Recommendation recommendation = lab::recommend(found);
   if (evaluation.as_json) {
-    fmt::print("{}", lab::json_text(found, recommendation));
+    lab::print_text(lab::json_text(found, recommendation));
   } else {
     say(found, recommendation, options);
   }
@@ -116,7 +118,7 @@ void extend(const ExtendOptions& options) {
     const lab::MeasuredCandidate* candidate = written(options, found, recommendation);
     plugin.write_extended(request.model, candidate->candidate, options.write);
     if (!evaluation.as_json)
-      fmt::print("{}: the model, stretched by {}\n", options.write, candidate->candidate.name);
+      lab::print("{}: the model, stretched by {}\n", options.write, candidate->candidate.name);
   }
   plot(lab::chart_of(found, recommendation), "extend", evaluation);
 }

@@ -14,6 +14,7 @@
 #include "sextant/lab/plan/engine_words.h"
 #include "sextant/lab/report/model_report.h"
 #include "sextant/lab/run/measure_losses.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::cli {
 namespace {
@@ -45,13 +46,13 @@ std::string python_call(const lab::StretchCandidate& candidate) {
 void print_words(const char* engine, const lab::EngineChoice& choice, const fs::path& file) {
   if (choice.candidate.empty()) {
     fs::remove(file);  // of an earlier run
-    fmt::print("  {:<13} cannot say any: {}\n", engine, choice.words.obstacle);
+    lab::print("  {:<13} cannot say any: {}\n", engine, choice.words.obstacle);
     return;
   }
   write_file(file, choice.words.text);
   // A whole config.json is long.
   const bool is_short = choice.words.text.size() < 300;
-  fmt::print("  {:<13} {:<11}  {}{}\n", engine, choice.candidate,
+  lab::print("  {:<13} {:<11}  {}{}\n", engine, choice.candidate,
              is_short ? on_one_line(choice.words.text) + "  # " : "", file.string());
 }
 
@@ -83,7 +84,7 @@ void write_folder(const ExtendOptions& options, const lab::Checkpoint& checkpoin
   fs::create_directories(to);
   for (const fs::directory_entry& entry : fs::directory_iterator(checkpoint.path)) {
     if (!entry.is_regular_file() || entry.path().filename() == "config.json") continue;
-    fs::copy_file(entry.path(), to / entry.path().filename(), fs::copy_options::overwrite_existing);
+    write_copy(entry.path(), to / entry.path().filename());
   }
   write_file(to / "config.json", config);
 }
@@ -113,11 +114,12 @@ void check_request(const ExtendOptions& options, const lab::Checkpoint& checkpoi
 void print_all(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
                const lab::Extension& found, const lab::Recommendation& recommendation,
                const fs::path& folder) {
-  fmt::print("{}\nRecommended: {}.\n", lab::table(found), recommendation.reason);
+  lab::print_text(lab::table(found));
+  lab::print("\nRecommended: {}.\n", recommendation.reason);
   const lab::StretchCandidate& best = found.candidates.at(recommendation.best).candidate;
-  if (recommendation.best != 0) fmt::print("In Python: {}\n", python_call(best));
+  if (recommendation.best != 0) lab::print("In Python: {}\n", python_call(best));
   const lab::EngineChoices words = words_of(options, checkpoint, found);
-  fmt::print("\nFor {} tokens, {}:\n", options.length,
+  lab::print("\nFor {} tokens, {}:\n", options.length,
              options.choose.empty() ? "the best candidate that each engine has words for"
                                     : "the chosen candidate in the words of engines");
   print_words("transformers", words.hugging_face, folder / "words" / "config.json");
@@ -165,7 +167,7 @@ void extend_checkpoint(const ExtendOptions& options) {
   if (!found) end_without_result(end, folder);
   const lab::Recommendation recommendation = lab::recommend(*found);
   if (evaluation.as_json) {
-    fmt::print("{}", json_of(options, checkpoint, *found, recommendation));
+    lab::print_text(json_of(options, checkpoint, *found, recommendation));
   } else {
     print_all(options, checkpoint, *found, recommendation, folder);
   }
@@ -178,7 +180,7 @@ void extend_checkpoint(const ExtendOptions& options) {
     }
     write_folder(options, checkpoint, words.hugging_face.text);
     if (!evaluation.as_json) {
-      fmt::print("{}: the model, stretched by {}\n", options.write, candidate.candidate.name);
+      lab::print("{}: the model, stretched by {}\n", options.write, candidate.candidate.name);
     }
   }
   EvaluationOptions charts = evaluation;

@@ -1,18 +1,19 @@
 // The command `sextant`. Exit status: 0 success, 1 failure (the reason is on standard error), 2
-// wrong command line, 75 arms of other workers are not done, 130 interrupted.
+// wrong command line, 75 arms of other workers are not done, 128 and the number of the signal that
+// stopped it: 129 SIGHUP, 130 SIGINT, 143 SIGTERM.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "sextant/base/printable.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/many_machines.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/shell_word.h"
 
 namespace {
@@ -20,9 +21,20 @@ namespace {
 constexpr int kUsage = 2;
 
 int exit_status(const CLI::App& app, const CLI::ParseError& error) {
-  const int status = app.exit(error);  // prints the help, the version or the error
+  std::ostringstream out, err;
+  const int status = app.exit(error, out, err);  // the help, the version or the error
+  sextant::lab::print_text(out.str());
+  std::string failure = err.str();
+  if (failure.ends_with('\n')) failure.pop_back();
+  if (!failure.empty()) sextant::lab::note(failure);
   const bool asked_for = status == 0 || error.get_name() == "RuntimeError";
   return asked_for ? status : kUsage;
+}
+
+std::string failure_message(const CLI::App* app, const CLI::Error& error) {
+  const CLI::Error shown(error.get_name(), sextant::printable_message(error.what()),
+                         error.get_exit_code());
+  return CLI::FailureMessage::simple(app, shown);
 }
 
 // The command line as the user typed it, quoted for a shell. A script that adds arguments, such as
@@ -52,7 +64,7 @@ bool is_unknown_command(const CLI::App& app, const std::string& word) {
     if (command->check_name(word)) return false;
     if (!command->get_group().empty()) known += " " + command->get_name();
   }
-  fmt::print(stderr, "sextant: {}: expected one of{}\n", word, known);
+  sextant::lab::print_error(fmt::format("{}: expected one of{}", word, known));
   return true;
 }
 
@@ -62,6 +74,7 @@ int main(int argc, char** argv) {
   CLI::App app("Position encodings and length extrapolation for transformers.", "sextant");
   app.set_version_flag("--version", sextant::cli::version_text);
   app.require_subcommand(1);
+  app.failure_message(failure_message);
   sextant::cli::add_explain(app);
   sextant::cli::add_convert(app);
   sextant::cli::add_doctor(app);
@@ -88,13 +101,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return exit_status(app, error);
   } catch (const std::exception& error) {
-    // fmt::print would throw if standard error cannot be written.
-    std::fprintf(stderr, "sextant: %s\n", error.what());
+    sextant::lab::print_error(error.what());
     return 1;
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    std::fprintf(stderr, "sextant: standard output: cannot write: %s\n", std::strerror(errno));
-    return 1;
-  }
-  return 0;
+  const std::string why = sextant::lab::output_error();
+  if (why.empty()) return 0;
+  sextant::lab::print_error("standard output: cannot write: " + why);
+  return 1;
 }

@@ -10,8 +10,9 @@
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
 #include "sextant/lab/report/result.h"
+#include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/launch.h"
-#include "sextant/lab/run/progress.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::cli {
 namespace {
@@ -129,7 +130,7 @@ void end_without_result(lab::MeasureEnd end, const fs::path& folder) {
       break;
   }
   lab::note("stopped; the same command goes on");
-  throw CLI::RuntimeError(kInterrupted);
+  throw CLI::RuntimeError(lab::interrupted_status());
 }
 
 }  // namespace sextant::cli

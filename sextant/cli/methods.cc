@@ -12,6 +12,7 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/methods_text.h"
 #include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/survey.h"
 
 namespace sextant::cli {
@@ -42,12 +43,12 @@ struct MethodsRequest {
 void print_methods(const MethodsRequest& request) {
   const std::vector<KnownMethod> methods = lab::open_plugin(/*threads=*/1).methods();
   if (request.name.empty()) {
-    fmt::print("{}", request.as_json ? json_text(methods) : text_of(methods));
+    lab::print_text(request.as_json ? json_text(methods) : text_of(methods));
     return;
   }
   const auto found = std::ranges::find(methods, request.name, &KnownMethod::name);
   if (found == methods.end()) refuse(request.name, methods);
-  fmt::print("{}", request.as_json ? json_text(*found) : text_of(*found));
+  lab::print_text(request.as_json ? json_text(*found) : text_of(*found));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "sextant/cli/plot/method_options.h"
 #include "sextant/cli/plot/plotted.h"
 #include "sextant/files/write_file.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::cli {
 namespace {
@@ -73,11 +74,11 @@ std::vector<std::filesystem::path> write(const NumberTable& table, const Request
 void print_numbers(const NumberTable& table) {
   std::string head;
   for (const std::string& column : table.columns) head += fmt::format("{:>8}", column);
-  fmt::print("{}\n  {:<20}{}\n", table.title, "", head);
+  lab::print("{}\n  {:<20}{}\n", table.title, "", head);
   for (const auto& [name, numbers] : table.rows) {
     std::string row;
     for (const double number : numbers) row += fmt::format("{:>8.3f}", number);
-    fmt::print("  {:<20}{}\n", name, row);
+    lab::print("  {:<20}{}\n", name, row);
   }
 }
 
@@ -93,7 +94,7 @@ void plot(const PlottedMethod& method, Request& request) {
     const std::filesystem::path stem = request.folder / (label + "-" + figure.name);
     const auto paths =
         std::visit([&](const auto& chart) { return write(chart, request, stem); }, figure.chart);
-    for (const std::filesystem::path& path : paths) fmt::print("{}\n", path.string());
+    for (const std::filesystem::path& path : paths) lab::print("{}\n", path.string());
   }
   for (const Figure& figure : figures) {
     if (const auto* table = std::get_if<NumberTable>(&figure.chart)) print_numbers(*table);
@@ -129,27 +130,27 @@ void add_method(CLI::App& plot_command, const PlottedMethod& method, const std::
 }
 
 void print_method(const std::string& name, const std::string& summary) {
-  fmt::print("  {:<16}{}\n", name, summary);
+  lab::print("  {:<16}{}\n", name, summary);
 }
 
 void list() {
-  fmt::print("Drawn from their formulas (options: sextant plot METHOD --help):\n");
+  lab::print("Drawn from their formulas (options: sextant plot METHOD --help):\n");
   std::set<std::string> drawn;
   for (const PlottedMethod& method : plotted_methods()) {
     print_method(method.name, method.summary);
     drawn.insert(method.name);
   }
-  fmt::print("\nDrawn by their scores or by what they add to the input, before training:\n");
+  lab::print("\nDrawn by their scores or by what they add to the input, before training:\n");
   const std::vector<lab::KnownMethod> others = methods_of_laboratory();
-  if (others.empty()) fmt::print("  all other methods, in a build with libtorch\n");
+  if (others.empty()) lab::print("  all other methods, in a build with libtorch\n");
   std::string left_out;
   for (const lab::KnownMethod& method : others) {
     const std::string why = nothing_to_draw(method.name);
     if (!why.empty()) left_out += "\n" + why;
     if (why.empty() && !drawn.contains(method.name)) print_method(method.name, method.summary);
   }
-  if (!left_out.empty()) fmt::print("{}\n", left_out);
-  fmt::print("\nA configuration's wavelengths: sextant explain CONFIG --plot DIR\n");
+  if (!left_out.empty()) lab::print_text(left_out + "\n");
+  lab::print("\nA configuration's wavelengths: sextant explain CONFIG --plot DIR\n");
 }
 
 // The plot of a method that was named with options, or that is no subcommand.

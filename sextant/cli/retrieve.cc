@@ -22,6 +22,7 @@
 #include "sextant/lab/plan/checkpoint.h"
 #include "sextant/lab/report/retrieval_report.h"
 #include "sextant/lab/run/measure.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::cli {
 namespace {
@@ -189,9 +190,10 @@ void retrieve(const RetrieveOptions& options, const std::string& command_line) {
   const fs::path page = measurement.folder / "report.html";
   chart::write_report(lab::report_page(scores, measurement.manifest, facts, command_line), page);
   if (options.as_json) {
-    fmt::print("{}", lab::json_text(scores, measurement.manifest, facts));
+    lab::print_text(lab::json_text(scores, measurement.manifest, facts));
   } else {
-    fmt::print("{}\n{}\n", lab::table(scores), page.string());
+    lab::print_text(lab::table(scores));
+    lab::print("\n{}\n", page.string());
   }
 }
 

@@ -1,6 +1,5 @@
 // sextant survey: trains a small transformer with each position encoding on short text and tests it
 // on long text. See sextant/lab/run/survey.h.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,7 +14,9 @@
 #include "sextant/cli/many_machines.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/report/claimed_arms.h"
+#include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/survey.h"
 
 namespace sextant::cli {
@@ -251,26 +252,26 @@ std::vector<lab::ArmRequest> in_full(const std::vector<std::string>& words, int 
 }
 
 int list(int threads) {
-  fmt::print("Methods, with their options and defaults:\n");
+  lab::print("Methods, with their options and defaults:\n");
   for (const lab::KnownMethod& method : lab::open_plugin(threads).methods()) {
-    fmt::print("  {:<16}{}\n  {:<16}{}\n", method.name, method.summary, "", method.options);
+    lab::print("  {:<16}{}\n  {:<16}{}\n", method.name, method.summary, "", method.options);
   }
-  fmt::print(
+  lab::print(
       "\nStretches of a trained rope past its length, by the longest length tested "
       "over L.\n ");
-  for (const std::string& name : lab::stretches()) fmt::print(" {}", name);
-  fmt::print(
+  for (const std::string& name : lab::stretches()) lab::print(" {}", name);
+  lab::print(
       "\n\nOptions of every method: weights=rope (use the weights that rope trained), "
       "weights=own, "
       "memory=128,\ntune=60 (train those weights further), drop_channels=4 (test without channels "
       "of the\nadded vector). A value such as L or L/2 follows "
       "the training length.\nWords for several: all, stretches. Without --methods:\n ");
   for (const std::string& name : lab::default_methods(lab::Objective::kCausal))
-    fmt::print(" {}", name);
-  fmt::print("\nWith --task masked (where causal=true hides later positions):\n ");
+    lab::print(" {}", name);
+  lab::print("\nWith --task masked (where causal=true hides later positions):\n ");
   for (const std::string& name : lab::default_methods(lab::Objective::kMasked))
-    fmt::print(" {}", name);
-  fmt::print("\n");
+    lab::print(" {}", name);
+  lab::print("\n");
   return 0;
 }
 
@@ -345,7 +346,7 @@ int survey(Options options, const CLI::App& command, const std::string& command_
     case lab::SurveyEnd::kStopped:
       break;
   }
-  return kInterrupted;
+  return lab::interrupted_status();
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // sextant train CONFIG.json --to DIR: trains one model from a settings file. See
 // sextant/lab/run/train_model.h.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -10,7 +9,9 @@
 #include "sextant/cli/commands.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/device_name.h"
+#include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/train_model.h"
 
 namespace sextant::cli {
@@ -25,7 +26,7 @@ struct Options {
 
 int train(const Options& options, const std::string& command_line) {
   if (options.example) {
-    fmt::print("{}", lab::example_plan());
+    lab::print_text(lab::example_plan());
     return 0;
   }
   if (options.config.empty()) throw CLI::RequiredError("CONFIG");
@@ -53,7 +54,7 @@ int train(const Options& options, const std::string& command_line) {
     case lab::TrainEnd::kStopped:
       break;
   }
-  return kInterrupted;
+  return lab::interrupted_status();
 }
 
 }  // namespace

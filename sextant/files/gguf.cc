@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "sextant/base/error.h"
+#include "sextant/base/printable.h"
 
 namespace sextant {
 namespace {
@@ -71,13 +72,9 @@ class Reader {
   uint64_t at_ = 0;
 };
 
-// Prepares a name from the file for messages: shortened, and without control characters.
-std::string shown(std::string name) {
-  if (name.size() > 64) name = name.substr(0, 64) + "...";
-  for (char& c : name) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return name;
+// Prepares a name from the file for messages.
+std::string shown(const std::string& name) {
+  return printable(name.size() > 64 ? name.substr(0, 64) + "..." : name);
 }
 
 GgufValue scalar(Reader& in, uint32_t type, const std::string& what) {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/base/unicode.h"
 #include "sextant/files/npy.h"
 #include "sextant/files/npy_header.h"
-#include "sextant/files/unicode.h"
 
 namespace sextant {
 namespace {

@@ -1,12 +1,12 @@
 #include <algorithm>
-#include <fstream>
 #include <type_traits>
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/base/unicode.h"
 #include "sextant/files/npy.h"
 #include "sextant/files/npy_header.h"
-#include "sextant/files/unicode.h"
+#include "sextant/files/write_file.h"
 
 namespace sextant {
 namespace {
@@ -99,11 +99,7 @@ std::vector<std::byte> format_npy(const Array& array) {
 
 void write_npy(const std::filesystem::path& path, const Array& array) {
   const std::vector<std::byte> bytes = format_npy(array);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(reinterpret_cast<const char*>(bytes.data()),
-            static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  if (!out) fail("npy: " + path.string() + ": expected to write it, but got an error");
+  write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 }  // namespace sextant

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/base/printable.h"
 
 namespace sextant {
 namespace {
@@ -71,11 +72,7 @@ zip_stat_t checked_stat(zip_t* archive, zip_uint64_t index, const std::filesyste
 }
 
 std::string checked_name(std::string_view name, const std::filesystem::path& path) {
-  for (const char c : name) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') {
-      wrong(path, "names without control characters, but got one");
-    }
-  }
+  if (printable(name) != name) wrong(path, "names without control characters, but got one");
   if (!name.ends_with(kSuffix) || name == kSuffix) {
     wrong(path, "names that end in .npy, but got '" + std::string(name) + "'");
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/base/printable.h"
 
 namespace sextant {
 namespace {
@@ -62,11 +63,9 @@ uint64_t element_bytes(const std::string& tensor, const std::string& dtype) {
   wrong_tensor(tensor, "dtype: expected one of safetensors' types, but got " + dtype);
 }
 
-// Names appear in terminals and messages, so control characters, which could move the cursor, are
-// refused.
+// Names appear in terminals and messages.
 void check_name(const std::string& name) {
-  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  if (name.empty() || name.size() > kMostNameBytes || std::ranges::any_of(name, control)) {
+  if (name.empty() || name.size() > kMostNameBytes || printable(name) != name) {
     wrong("name: expected 1 to 65536 bytes without control characters, but got " +
           nlohmann::json(name).dump().substr(0, 80));
   }

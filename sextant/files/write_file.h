@@ -1,4 +1,8 @@
-// Atomic file writes: after a crash at any point a file is either complete or unchanged.
+// Atomic file writes: after a crash at any point a file is either complete or unchanged. All files
+// are written here; scripts/check_layers.py finds other ways.
+//
+// The new bytes are in NAME.sextant-XXXXXX until they are renamed to NAME. A killed process leaves
+// such a file behind. The living owner of one holds its lock (flock), which ends with the process.
 #pragma once
 
 #include <filesystem>
@@ -16,9 +20,13 @@ class CannotWrite : public Error {
   using Error::Error;
 };
 
+// Ends the names of temporary files, for mkstemp.
+inline constexpr std::string_view kTemporarySuffix = ".sextant-XXXXXX";
+
 // Writes a temporary file beside `path`, flushes it to the disk and renames it over `path`; creates
-// missing parent folders. On failure throws CannotWrite, which names the file, and leaves the
-// previous file unchanged.
+// missing parent folders. A file that is replaced passes on its mode, a symbolic link is followed,
+// and bytes for a device or a pipe go into it. On failure throws CannotWrite, which names the file,
+// and leaves the previous file unchanged.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 struct NewFile {
@@ -30,6 +38,12 @@ struct NewFile {
 // that a full disk leaves the previous files unchanged. The renames then happen one after the
 // other.
 void write_files(std::span<const NewFile> files);
+
+// Copies a file in the same way.
+void write_copy(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// Removes temporary files in `folder` that no living process owns. Errors are ignored.
+void remove_leftovers(const std::filesystem::path& folder);
 
 // Throws CannotWrite if no file can be created in the folder, or in its nearest existing parent.
 // For long computations that write at the end.

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sextant/attention/attend.h"
 #include "sextant/build_info.h"
@@ -17,6 +18,7 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 using testing::StartsWith;
 
 TEST(Command, SaysWhichVersionItIs) {
@@ -49,6 +51,35 @@ TEST(Command, OptionsWithoutACommandAreTheSurveys) {
   const Ended unknown = run({"--no-such-option"});
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.err, HasSubstr("--no-such-option"));
+}
+
+TEST(Command, NothingForeignMovesTheCursor) {
+  const TemporaryFolder folder;
+  const std::string arms = (folder / "arms.json").string();
+  write_text(arms, R"({"arms": [{"method": "rope", "label": "a\u001b[2J\nsextant: done"}]})");
+  const std::string foreign = "x\x1b[2J\nsextant: done";
+  const std::vector<std::vector<std::string>> all = {
+      {foreign},
+      {"survey", "--arms", arms, "--dry-run"},
+      {"survey", "--text", foreign},
+      {"survey", "--seeds", foreign},
+      {"survey", "--methods", "rope:base=" + foreign, "--dry-run"},
+      {"explain", foreign},
+      {"convert", foreign, "--to", foreign},
+      {"doctor", foreign + ".gguf"},
+      {"plot", foreign},
+      {"retrieve", foreign},
+      {"claims", foreign},
+      {"train", foreign, "--to", foreign},
+      {"arm", foreign}};
+  for (const std::vector<std::string>& words : all) {
+    const Ended ended = run(words);
+    EXPECT_NE(ended.status, 0) << words[0];
+    EXPECT_THAT(ended.err, HasSubstr("u001b[2J")) << words[0];
+    for (const char* hidden : {"\x1b", "\nsextant: done"}) {
+      EXPECT_THAT("\n" + ended.out + ended.err, Not(HasSubstr(hidden))) << words[0];
+    }
+  }
 }
 
 TEST(Command, HelpIsItsOwnAndNotTheSurveys) {

@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/cli/command.h"
+#include "tests/cli/full_disk.h"
 #include "tests/rope_config/published.h"
 
 namespace sextant::cli {
@@ -179,6 +181,47 @@ TEST_F(Setting, WhatIsConvertedReadsAlike) {
     EXPECT_EQ(run({"convert", path, "--to", dialect, "-o", to}).status, 0) << dialect;
     EXPECT_EQ(pairs(to), pairs(path)) << dialect;
   }
+}
+
+TEST_F(Setting, AFailedConversionLeavesTheFileAsItWas) {
+  const std::string path = file("config.json", sextant::testing::published_configs()[1].config);
+  const std::string to = file("before.json", "before");
+  EXPECT_EQ(run({"convert", path, "--to", "hf5", "-o", to}, files_of_at_most(8)).status, 1);
+  EXPECT_EQ(read_text(to), "before");
+}
+
+TEST_F(Setting, ControlCharactersOfAFileStayInIt) {
+  const std::string path = file("config.json", sextant::testing::published_configs()[1].config);
+  const std::string gguf = (folder_.path() / "x.gguf").string();
+  ASSERT_EQ(run({"convert", path, "--to", "gguf", "-o", gguf}).status, 0);
+  const std::string bytes = read_text(gguf);
+  const std::string name = "llama";
+  ASSERT_NE(bytes.find(name), std::string::npos);
+  for (const char* of_terminals : {"l\x1b[2m",
+                                   "l\xc2\x9b"
+                                   "1m",
+                                   "l\nsex",
+                                   "l\xe2\x80\xae"
+                                   "m"}) {
+    std::string foreign = bytes;
+    for (size_t n = 0; (n = foreign.find(name, n)) != std::string::npos;) {
+      foreign.replace(n, name.size(), of_terminals);
+    }
+    const std::string to = file("foreign.gguf", foreign);
+    for (const std::vector<std::string>& words : {std::vector<std::string>{"explain", to},
+                                                  {"explain", to, "--json"},
+                                                  {"doctor", to},
+                                                  {"doctor", to, "--json"},
+                                                  {"convert", to, "--to", "hf5"}}) {
+      const Ended ended = run(words);
+      for (const char* hidden : {"\x1b", "\xc2\x9b", "\nsex", "\xe2\x80\xae"}) {
+        EXPECT_THAT(ended.out + ended.err, Not(HasSubstr(hidden))) << words[0];
+      }
+      if (words.back() == "--json") EXPECT_TRUE(json::accept(ended.out)) << ended.out;
+    }
+  }
+  EXPECT_THAT(run({"doctor", (folder_.path() / "foreign.gguf").string()}).out,
+              HasSubstr("l\\u202em"));
 }
 
 TEST_F(Setting, ErrorsNameTheKeyAndNothingForeignReachesTheTerminal) {

@@ -107,8 +107,10 @@ TEST_F(GroupTraining, IsThatOfOneProcessAndGoesOnAfterAKillOrAStop) {
     const std::string to = "stopped-" + std::to_string(asked);
     ranks = start(2, to);
     wait_for_checkpoint(to, ranks);
-    ::kill(ranks[asked]->process(), asked == 0 ? SIGINT : SIGTERM);
-    for (const auto& rank : ranks) EXPECT_EQ(rank->wait(), 130) << rank->err();
+    const int signal = asked == 0 ? SIGHUP : SIGTERM;
+    ::kill(ranks[asked]->process(), signal);
+    EXPECT_EQ(ranks[asked]->wait(), 128 + signal) << ranks[asked]->err();
+    EXPECT_EQ(ranks[1 - asked]->wait(), 128 + SIGINT) << ranks[1 - asked]->err();
     EXPECT_THAT(ranks[0]->err(), HasSubstr("stopped. To go on, start all 2 processes again"));
     ranks = start(2, to);
     expect_done(ranks);

@@ -165,14 +165,14 @@ TEST_F(ManyMachines, ALauncherThatFailsIsNamed) {
   EXPECT_THAT(missing.err, HasSubstr("exit status 127"));
 }
 
-TEST_F(ManyMachines, CtrlCStopsLaunchedArmsByTheirFolders) {
+TEST_F(ManyMachines, SigtermStopsLaunchedArmsByTheirFolders) {
   Running running(words("many", {"--launch", "env LAUNCHED=1", "--jobs", "2", "--bytes", "256000",
                                  "--save-seconds", "0"}),
                   folder_.path());
   const fs::path arm = folder_ / "many/arms/rope-0";
   while (!running.is_over() && !fs::exists(arm / "lock")) wait_a_moment();
-  ::kill(-running.process(), SIGINT);
-  EXPECT_EQ(running.wait(), 130) << running.err();
+  ::kill(running.process(), SIGTERM);
+  EXPECT_EQ(running.wait(), 128 + SIGTERM) << running.err();
   EXPECT_THAT(running.err(), HasSubstr("stopped: 0 of 3 arms are done. To go on:"));
   EXPECT_FALSE(fs::exists(arm / "lock"));
   EXPECT_FALSE(fs::exists(arm / "stop"));

@@ -146,8 +146,8 @@ TEST_F(Model, InterruptedSaysHowToGoOn) {
   const fs::path arm = folder_ / "stopped/training/arms/model-0";
   while (!running.is_over() && !fs::exists(arm / "checkpoint-00000003.sxt"))
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  ::kill(running.process(), SIGINT);
-  EXPECT_EQ(running.wait(), 130) << running.err();
+  ::kill(-running.process(), SIGHUP);  // to the whole group, as a terminal that is closed does
+  EXPECT_EQ(running.wait(), 128 + SIGHUP) << running.err();
   EXPECT_THAT(running.err(),
               AllOf(HasSubstr("To go on:\n  " SEXTANT_COMMAND " train "), HasSubstr("--to")));
   EXPECT_EQ(train("stopped").status, 0);

@@ -23,7 +23,7 @@ constexpr const char* kStandIn = R"(#!/bin/sh
 echo "$*" >> "$(dirname "$0")/calls.txt"
 [ "$1" = -c ] && exit 0
 [ "$2" = sextant.measure ] && [ "$3" = --progress-fd ] || exit 3
-[ -f "$(dirname "$0")/fails" ] && { echo "! the model is broken" >&3; exit 1; }
+[ -f "$(dirname "$0")/fails" ] && { printf '! the \033[31mmodel is broken\r\n' >&3; exit 1; }
 if [ -f "$(dirname "$0")/waits" ]; then
   trap 'exit 75' TERM
   touch "$(dirname "$0")/started"
@@ -215,7 +215,7 @@ TEST_F(Retrieve, SaysWhyTheWorkerFailed) {
   write_text(folder_ / "fails", "");
   const Ended ended = measure();
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.err, HasSubstr("retrieve: the model is broken"));
+  EXPECT_THAT(ended.err, HasSubstr("retrieve: the \\u001b[31mmodel is broken"));
   EXPECT_THAT(ended.out, Not(HasSubstr("Effective length")));
 }
 

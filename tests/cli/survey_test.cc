@@ -238,9 +238,13 @@ TEST_F(Survey, CtrlCSavesAndSaysHowToGoOn) {
   EXPECT_THAT(running.err(),
               AllOf(HasSubstr("stopping"), HasSubstr("stopped: 0 of 3 arms are done. "
                                                      "To go on:\n  ./run --out 'my survey'\n")));
+  const fs::path left = folder_ / "out/results.csv.sextant-aB3dE9";  // as a killed one leaves it
+  write_text(left, "");
+  write_text(rope / left.filename(), "");
   const Ended resumed = survey("out", kLong);
   EXPECT_EQ(resumed.status, 0) << resumed.err;
   EXPECT_EQ(count_of("going on at step", read_text(rope / "log.txt")), 1);
+  EXPECT_FALSE(fs::exists(left) || fs::exists(rope / left.filename()));
 }
 
 TEST_F(Survey, AWorkerThatDiesIsNamedAndTheOthersGoOn) {

@@ -264,7 +264,7 @@ TEST(Npy, FilesComeBackAndWhatIsNoFileIsRefused) {
   EXPECT_THROW(read_npy(directory / "missing.npy"), Error);
   EXPECT_THROW(read_npy(directory), Error);
   EXPECT_THROW(read_npy("/dev/zero"), Error);
-  EXPECT_THROW(write_npy(directory / "missing" / "a.npy", array), Error);
+  EXPECT_THROW(write_npy(directory / "a.npy" / "b.npy", array), Error);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ import importlib
 import json
 import sys
 
+from sextant._printable import printable_lines
 from sextant.conformance.runner import own_cases, run_paths, table
 
 
@@ -26,13 +27,13 @@ def main(arguments=None):
         library = importlib.import_module(options.library)
         results = run_paths(options.paths or [own_cases()], library)
     except (FileNotFoundError, ImportError) as error:
-        print(error, file=sys.stderr)
+        print(printable_lines(error), file=sys.stderr)
         return 2
     counts = collections.Counter(r.status for r in results)
     if options.json:
         print(json.dumps([dataclasses.asdict(r) for r in results], indent=1))
     else:
-        print(table(results))
+        print(printable_lines(table(results)))
         print(
             f"{counts['pass']} passed, {counts['FAIL']} failed, "
             f"{counts['not covered']} not covered"

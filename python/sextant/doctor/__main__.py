@@ -12,6 +12,8 @@ import subprocess
 import sys
 import warnings
 
+from .._printable import print_error
+from .._write_file import write_file
 from .page import page_of
 from .reading import ReadingError, command
 from .report import UNJUDGED, EXIT_STATUS, Report, Unjudged
@@ -103,13 +105,12 @@ def main(arguments: list[str] | None = None) -> int:
         _quiet()
         report = _examine(given)
         if given.html:
-            pathlib.Path(given.html).write_text(page_of(report), encoding="utf-8")
+            write_file(given.html, page_of(report))
     except (ReadingError, OSError) as error:
-        print(f"sextant doctor: {error}", file=sys.stderr)
+        print_error(error, "sextant doctor")
         return EXIT_STATUS[UNJUDGED]
     except Exception as error:  # pylint: disable=broad-except
-        print(f"sextant doctor: a defect of doctor: {type(error).__name__}: {error}",
-              file=sys.stderr)
+        print_error(f"a defect of doctor: {type(error).__name__}: {error}", "sextant doctor")
         return EXIT_STATUS[UNJUDGED]
     if given.json:
         print(json.dumps(report.to_json(), indent=1))

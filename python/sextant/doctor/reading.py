@@ -23,6 +23,8 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._write_file import write_file
+
 _PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 _TREE = _PACKAGE.parent.parent
 _TIMEOUT = 60  # seconds
@@ -193,7 +195,7 @@ def read_fields(fields: dict[str, Any], length: int = 0) -> Reading:
     """Reads the fields of a config.json."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "config.json")
-        path.write_text(json.dumps(fields, default=str), encoding="utf-8")
+        write_file(path, json.dumps(fields, default=str))
         try:
             return read(str(path), length)
         except ReadingError as error:

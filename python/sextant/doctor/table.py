@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from .._printable import printable, printable_lines
 from .report import SOUND, Report, layer_text
 
 WIDTH = 100
@@ -22,6 +23,7 @@ def _cells(report: Report) -> list[tuple[str, ...]]:
 
 
 def _table(lines: list[tuple[str, ...]]) -> list[str]:
+    lines = [tuple(printable(cell) for cell in line) for line in lines]
     widths = [max(len(line[c]) for line in lines) for c in range(len(lines[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
             for line in lines]
@@ -29,17 +31,20 @@ def _table(lines: list[tuple[str, ...]]) -> list[str]:
 
 def _wrapped(label: str, text: str) -> list[str]:
     space = " " * 10
-    return textwrap.wrap(text, WIDTH, initial_indent=label.ljust(10), subsequent_indent=space)
+    return textwrap.wrap(printable_lines(text), WIDTH, initial_indent=label.ljust(10),
+                         subsequent_indent=space)
 
 
 def text_of(report: Report) -> str:
     """The verdict, the layers, and each finding with its cause."""
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    lines = [f"{report.subject}, against {report.against}" + (f" ({versions})" if versions else "")]
+    lines = [printable(f"{report.subject}, against {report.against}") +
+             (f" ({versions})" if versions else "")]
     if report.rows:
         lines += ["", *_table(_cells(report))]
     for found in report.findings:
-        lines += ["", f"{found.severity}: {found.field}, layers {layer_text(found.layers)}"]
+        lines += ["", f"{found.severity}: {printable(found.field)}, "
+                  f"layers {layer_text(found.layers)}"]
         lines += _wrapped("expected", found.expected) + _wrapped("got", found.got)
         lines += _wrapped("cause", found.cause) if found.cause else []
     for entry in report.unjudged:

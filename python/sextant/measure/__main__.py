@@ -8,6 +8,7 @@ import importlib
 import sys
 import traceback
 
+from sextant._printable import print_error, printable_lines
 from sextant.measure.arm import CANNOT_WRITE_STATUS, NO_PROGRESS_FILE, STOPPED_STATUS, Arm, Progress
 from sextant.measure.errors import CannotWrite, MeasureError, Stopped
 
@@ -59,11 +60,11 @@ def main(words: list[str]) -> int:
     except Stopped:
         return STOPPED_STATUS
     except MeasureError as error:
-        print(f"sextant: {error}", file=sys.stderr)
+        print_error(error)
         progress.fail(str(error))
         return CANNOT_WRITE_STATUS if isinstance(error, CannotWrite) else 1
     except Exception as error:  # the log has where; the command says what
-        traceback.print_exc()
+        print(printable_lines(traceback.format_exc()), end="", file=sys.stderr)
         progress.fail(f"{type(error).__name__}: {error}")
         return 1
 

@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 
+from sextant._write_file import write_file
 from sextant.measure.errors import CannotWrite, MeasureError, Stopped
 
 NO_PROGRESS_FILE = -1
@@ -70,11 +71,8 @@ class Arm:
     def finish(self, **facts: object) -> None:
         """Notes that all records are there, beside facts such as versions."""
         path = self.folder / "done.json"
-        part = path.with_suffix(".part")
         try:
-            part.write_text(json.dumps({**facts, **self._with_rule()}, indent=2) + "\n",
-                            encoding="utf-8")
-            os.replace(part, path)
+            write_file(path, json.dumps({**facts, **self._with_rule()}, indent=2) + "\n")
         except OSError as error:
             raise CannotWrite(f"{path}: cannot write: {error.strerror}") from error
 
@@ -107,8 +105,13 @@ class Progress:
         self._total, self._done, self._stop, self._file = total, done, False, file
 
     def catch_signals(self) -> None:
-        """Lets SIGTERM ask for a stop after the present record."""
-        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "_stop", True))
+        """SIGTERM, and SIGHUP if it is not ignored, ask for a stop after the present record."""
+        def ask(*_: object) -> None:
+            self._stop = True
+
+        signal.signal(signal.SIGTERM, ask)
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, ask)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
     def add(self, tokens: float, text: str) -> None:

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/cli/explain/subject.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/version.h"
 
 namespace sextant::cli {
@@ -94,20 +95,20 @@ int DoctorReport::exit_status() const {
 }
 
 void print(const DoctorReport& report) {
-  fmt::print("{}, against {}\n\n", report.subject, report.against);
+  lab::print("{}, against {}\n\n", report.subject, report.against);
   print_groups(subjects_of(report));
   for (const ConfigFinding& found : report.result.findings) {
-    fmt::print("{}: {}, layers {}\n", severity_of(found), found.field, layers_of(found));
+    lab::print("{}: {}, layers {}\n", severity_of(found), found.field, layers_of(found));
     print_wrapped("expected      " + found.expected);
     print_wrapped("got           " + found.got);
     if (!found.cause.empty()) print_wrapped("cause         " + found.cause);
-    fmt::print("\n");
+    lab::print("\n");
   }
   for (const std::string& why : report.result.unjudged) print_wrapped("not judged    " + why);
   for (const std::string& note : report.result.notes) print_wrapped("note          " + note);
   const size_t count = report.result.findings.size();
   const std::string counted = fmt::format("{} finding{}", count, count > 1 ? "s" : "");
-  fmt::print("verdict: {}\n", count == 0 ? report.verdict() : counted);
+  lab::print("verdict: {}\n", count == 0 ? report.verdict() : counted);
 }
 
 std::string json_text(const DoctorReport& report) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sextant/cli/explain/subject.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::cli {
 namespace {
@@ -15,18 +16,10 @@ namespace {
 constexpr size_t kColumns = 7, kWidestLaw = 40;
 using Line = std::array<std::string, kColumns>;
 
-// The start of a name from a file, with unprintable characters replaced.
-std::string printable(std::string text) {
-  text = text.substr(0, 40);
-  std::ranges::replace_if(
-      text, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text;
-}
-
 std::string layers_of(const RopeConfig& setting) {
   const std::string numbers = layer_list(setting.layer_numbers);
   if (setting.layers.empty()) return numbers.empty() ? "all" : numbers;
-  return printable(setting.layers) + (numbers.empty() ? "" : ": " + numbers);
+  return shortened(setting.layers, 40) + (numbers.empty() ? "" : ": " + numbers);
 }
 
 std::string window_of(const RopeConfig& setting) {
@@ -40,7 +33,7 @@ std::string rotates_of(const Subject& subject) {
   const RopeConfig& setting = subject.setting;
   if (!setting.rotates) {
     const bool none = setting.instead.empty() || setting.instead == "none";
-    return fmt::format("no ({})", none ? "NoPE" : printable(setting.instead));
+    return fmt::format("no ({})", none ? "NoPE" : shortened(setting.instead, 40));
   }
   const std::string pairing = pairing_of(setting);
   return pairing.empty() ? "yes" : pairing;
@@ -78,6 +71,11 @@ int64_t moving_pairs(const Explained& numbers) {
                                [](const PairExplained& pair) { return pair.stretched != 0; });
 }
 
+std::string shortened(const std::string& name, size_t most) {
+  const std::string text = printable(name);
+  return text.size() <= most ? text : printable(text.substr(0, most)) + "...";
+}
+
 std::string number(double x) { return fmt::format("{:.6g}", x); }
 
 void print_wrapped(const std::string& text) {
@@ -92,7 +90,7 @@ void print_wrapped(const std::string& text) {
   bool empty = true;
   while (words >> word) {
     if (!empty && line.size() + 1 + word.size() > kWidth) {
-      fmt::print("{}\n", line);
+      lab::print("{}\n", line);
       line = std::string(start, ' ');
       empty = true;
     }
@@ -100,7 +98,7 @@ void print_wrapped(const std::string& text) {
     line += word;
     empty = false;
   }
-  fmt::print("{}\n", line);
+  lab::print("{}\n", line);
 }
 
 std::string layer_list(const std::vector<int64_t>& numbers) {
@@ -132,9 +130,9 @@ void print_groups(const std::vector<Subject>& subjects) {
     std::string row;
     for (size_t c = 0; c < kColumns; ++c) row += fmt::format("{:<{}}  ", line[c], widths[c]);
     row.erase(row.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", row);
+    lab::print("{}\n", row);
   }
-  fmt::print("\n");
+  lab::print("\n");
 }
 
 }  // namespace sextant::cli

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "sextant/cli/explain/subject.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::cli {
 namespace {
@@ -39,7 +40,7 @@ void print_parameters(const RopeConfig& setting) {
   for (const auto& item : parameters.items()) {
     line += (line.empty() ? "" : ", ") + item.key() + " " + value(item.value());
   }
-  if (!line.empty()) fmt::print("parameters    {}\n", line);
+  if (!line.empty()) lab::print("parameters    {}\n", line);
 }
 
 void print_axes(const RopeScaling& scaling) {
@@ -50,7 +51,7 @@ void print_axes(const RopeScaling& scaling) {
                         kAxes[std::min<size_t>(a, 3)]);
   }
   if (line.empty()) return;
-  fmt::print("axes          of the pairs {}{}\n", line,
+  lab::print("axes          of the pairs {}{}\n", line,
              scaling.interleaved_sections ? ", in turn" : ", one block after the other");
 }
 
@@ -58,12 +59,12 @@ void print_axes(const RopeScaling& scaling) {
 void print_layers(const RopeConfig& setting, const Explained& n) {
   const std::string where = setting.bounded_in.empty() ? "" : " in " + setting.bounded_in;
   if (setting.window > 0) {
-    fmt::print("window        {} positions{}, the query's own included\n", setting.window, where);
+    lab::print("window        {} positions{}, the query's own included\n", setting.window, where);
   }
   if (setting.chunk > 0) {
-    fmt::print("chunks        of {} positions{}: a query sees its own\n", setting.chunk, where);
+    lab::print("chunks        of {} positions{}: a query sees its own\n", setting.chunk, where);
   }
-  if (n.reach > 0) fmt::print("              in these layers no distance is beyond {}\n", n.reach);
+  if (n.reach > 0) lab::print("              in these layers no distance is beyond {}\n", n.reach);
   for (const std::string& note : setting.notes) print_wrapped("layers        " + note);
 }
 
@@ -77,24 +78,24 @@ void print_queries(const RopeConfig& setting) {
 void print_head(const Subject& subject) {
   const auto& [setting, n] = subject;
   const Named named = name_of(setting.scaling);
-  fmt::print("method        {}{}{}\n", named.name, named.source.empty() ? "" : ", ", named.source);
-  if (!named.meaning.empty()) fmt::print("              {}\n", named.meaning);
+  lab::print("method        {}{}{}\n", named.name, named.source.empty() ? "" : ", ", named.source);
+  if (!named.meaning.empty()) lab::print("              {}\n", named.meaning);
   print_parameters(setting);
   print_axes(setting.scaling);
-  if (n.factor != 1) fmt::print("stretch       {} times\n", number(n.factor));
-  if (n.trained > 0) fmt::print("trained on    {} positions\n", n.trained);
+  if (n.factor != 1) lab::print("stretch       {} times\n", number(n.factor));
+  if (n.trained > 0) lab::print("trained on    {} positions\n", n.trained);
   if (const auto* stretch = std::get_if<Stretch>(&setting.scaling.stretch);
       setting.trained_stretched && n.trained > 0)
-    fmt::print("              (max_position_embeddings, with the stretch)\n");
+    lab::print("              (max_position_embeddings, with the stretch)\n");
   else if (stretch && std::holds_alternative<Linear>(*stretch) && n.factor != 1 && n.trained > 0 &&
            setting.scaling.original_length == 0)
-    fmt::print(
+    lab::print(
         "              (max_position_embeddings; this type does not say the original length, and\n"
         "              some models, Gemma 3 among them, have the stretched one there)\n");
-  if (n.target > 0) fmt::print("read up to    {} positions\n", n.target);
+  if (n.target > 0) lab::print("read up to    {} positions\n", n.target);
   const std::string pairing = pairing_of(setting);
   const int64_t moving = moving_pairs(n), still = std::ssize(n.pairs) - moving;
-  fmt::print("frequencies   {} pairs of {} channels rotate{}, base {}{}\n", moving,
+  lab::print("frequencies   {} pairs of {} channels rotate{}, base {}{}\n", moving,
              setting.head_dim, still == 0 ? "" : fmt::format(" ({} more have frequency 0)", still),
              number(setting.base),
              pairing == "interleaved" ? "; interleaved: channel 2f pairs with 2f + 1"
@@ -102,13 +103,13 @@ void print_head(const Subject& subject) {
                  ? fmt::format("; half-split: channel f pairs with f + {}", setting.rotary_dim / 2)
                  : "; which channels pair is not said");
   if (n.gain != 1) {
-    fmt::print("attention     queries and keys times {}, so scores of rotated channels times {}\n",
+    lab::print("attention     queries and keys times {}, so scores of rotated channels times {}\n",
                number(n.gain), number(n.gain * n.gain));
   }
   if (setting.scaling.score_factor != 1) {
-    fmt::print("              and all scores times {}\n", number(setting.scaling.score_factor));
+    lab::print("              and all scores times {}\n", number(setting.scaling.score_factor));
   }
-  fmt::print("softmax       scale {}, against {} of plain attention with {} channels\n",
+  lab::print("softmax       scale {}, against {} of plain attention with {} channels\n",
              number(n.turned_scale), number(1 / std::sqrt(static_cast<double>(setting.head_dim))),
              setting.head_dim);
   print_queries(setting);
@@ -118,7 +119,7 @@ void print_head(const Subject& subject) {
 void print_pairs(const Subject& subject, bool all) {
   constexpr size_t kFewRows = 12;
   const std::vector<PairExplained>& pairs = subject.numbers.pairs;
-  fmt::print("\n{:>5} {:>12} {:>14} {:>14} {:>14}  {}\n", "pair", "frequency", "wavelength",
+  lab::print("\n{:>5} {:>12} {:>14} {:>14} {:>14}  {}\n", "pair", "frequency", "wavelength",
              "stretched", "new from", "what is done");
   const size_t every = all ? 1 : (pairs.size() + kFewRows - 1) / kFewRows;
   for (size_t f = 0; f < pairs.size(); ++f) {
@@ -126,13 +127,13 @@ void print_pairs(const Subject& subject, bool all) {
     const auto wave = [](double speed) {
       return speed == 0 ? std::string("-") : fmt::format("{:.1f}", 6.283185307179586 / speed);
     };
-    fmt::print("{:>5} {:>12.4g} {:>14} {:>14} {:>14}  {}\n", f, pairs[f].speed,
+    lab::print("{:>5} {:>12.4g} {:>14} {:>14} {:>14}  {}\n", f, pairs[f].speed,
                wave(pairs[f].speed), wave(pairs[f].stretched), leaving(pairs[f]), fate(pairs[f]));
   }
 }
 
 void print_legend() {
-  fmt::print(
+  lab::print(
       "\nA pair of channels completes one rotation in a wavelength of positions. From the "
       "distance\n"
       "\"new from\" on its angle is one that training never showed; a pair that completed a "
@@ -144,7 +145,7 @@ void print_angles(const Explained& n) {
   if (n.trained == 0 || n.target == 0) return;
   const int64_t seen = n.reach > 0 ? std::min(n.target, n.reach + 1) : n.target;
   if (n.first_leaving == 0 || n.first_leaving >= seen) {
-    fmt::print("Up to {} positions no pair leaves the angles that training showed.\n", n.target);
+    lab::print("Up to {} positions no pair leaves the angles that training showed.\n", n.target);
     return;
   }
   // L tokens have distances up to L - 1, which the factor stretches to factor * (L - 1). Up to
@@ -171,7 +172,7 @@ void print_angles(const Explained& n) {
 
 void print_hazards(const Subject& subject) {
   const Explained& n = subject.numbers;
-  fmt::print("\n");
+  lab::print("\n");
   print_angles(n);
   if (n.target > 0) {
     print_wrapped(fmt::format(
@@ -189,7 +190,7 @@ void print_without_rotation(const Subject& subject) {
                   none ? "these layers know no positions (NoPE)"
                        : fmt::format("the positions of this model are: {}", setting.instead)));
   if (setting.head_dim > 0 && subject.numbers.scale > 0) {
-    fmt::print("softmax       scale {}\n", number(subject.numbers.scale));
+    lab::print("softmax       scale {}\n", number(subject.numbers.scale));
   }
   print_queries(setting);
   print_layers(setting, subject.numbers);
@@ -199,14 +200,10 @@ void print_without_rotation(const Subject& subject) {
 
 void print(const Subject& subject, bool all, bool legend) {
   const RopeConfig& setting = subject.setting;
-  // The name comes from a file and is printed on a terminal.
-  std::string layers = setting.layers.substr(0, 60);
-  for (char& c : layers) {
-    if (c < ' ' || c > '~') c = '?';
-  }
+  const std::string layers = shortened(setting.layers, 60);
   const std::string numbers = layer_list(setting.layer_numbers);
   if (!layers.empty() || !numbers.empty()) {
-    fmt::print("\n== layers{}{} ==\n", layers.empty() ? "" : ": " + layers,
+    lab::print("\n== layers{}{} ==\n", layers.empty() ? "" : ": " + layers,
                numbers.empty() ? "" : " " + numbers);
   }
   if (!setting.rotates) {

@@ -18,6 +18,9 @@ struct Subject {
 // Prints a table of the layer groups: rotation, stretch, window.
 void print_groups(const std::vector<Subject>& subjects);
 
+// A name of a file for a terminal, at most so long.
+std::string shortened(const std::string& name, size_t most);
+
 // Formats a number with six significant digits.
 std::string number(double x);
 

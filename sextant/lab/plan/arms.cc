@@ -171,6 +171,7 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
     const auto multiple = multiple_of(lengths.training, value.get_ref<const std::string&>());
     if (multiple) value = static_cast<uint64_t>(*multiple);  // as JSON has counts: memory=L
   }
+  check_label("methods", request.label);
   Arm arm{.label = request.label, .method = request.method, .task = task};
   const auto memory = taken(given, kMemory, arm.label);
   arm.memory = memory.value_or(all.memory);

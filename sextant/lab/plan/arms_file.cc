@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/base/printable.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/settings_file.h"
 #include "sextant/lab/run/survey.h"
@@ -26,11 +27,18 @@ ArmRequest request_in(const json& arm, const std::string& where) {
     request.options = options.dump();
   }
   fields.finish();
-  if (request.label.empty()) fail(where + ": arms: label: expected a name, but got \"\"");
+  check_label(where + ": arms", request.label);
   return request;
 }
 
 }  // namespace
+
+void check_label(const std::string& where, const std::string& label) {
+  const std::string shown = printable(label);
+  if (label.empty() || shown != label) {
+    fail(where + ": label: expected a name without control characters, but got \"" + shown + "\"");
+  }
+}
 
 ArmsFile read_arms_file(const std::filesystem::path& path) {
   const std::string where = path.string();

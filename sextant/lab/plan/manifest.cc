@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/write_file.h"
 #include "sextant/lab/plan/settings.h"
 #include "sextant/lab/report/result.h"
 
@@ -26,6 +27,7 @@ DirectoryLock::DirectoryLock(const std::string& what, const std::filesystem::pat
     ::close(file_);
     fail(what + ": another one is at work in " + directory.string());
   }
+  remove_leftovers(directory);
 }
 
 DirectoryLock::~DirectoryLock() { ::close(file_); }

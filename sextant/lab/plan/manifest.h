@@ -9,8 +9,9 @@ namespace sextant::lab {
 
 inline constexpr const char* kManifestFile = "manifest.json";
 
-// Locks a directory so that only one `what` ("survey") works in it at a time. The kernel releases
-// the lock when the process dies.
+// Locks a directory so that only one `what` ("survey") works in it at a time, and removes the
+// temporary files that killed ones have left in it. The kernel releases the lock when the process
+// dies.
 class DirectoryLock {
  public:
   DirectoryLock(const std::string& what, const std::filesystem::path& directory);

@@ -359,6 +359,7 @@ void to_json(json& json, const Arm& arm) {
 void from_json(const json& json, Arm& arm) {
   JsonFields fields(json, "arm");
   fields.read("label", arm.label);
+  check_label("arm", arm.label);
   fields.read("method", arm.method);
   arm.options = fields.at("options").dump();
   fields.read("seed", arm.seed);

@@ -139,6 +139,9 @@ void to_json(nlohmann::json& json, const Settings& settings);
 void from_json(const nlohmann::json& json, Settings& settings);
 void to_json(nlohmann::json& json, const Arm& arm);
 void from_json(const nlohmann::json& json, Arm& arm);
+// Throws Error unless the label of an arm is a name without control characters: it is printed, and
+// is part of the names of folders.
+void check_label(const std::string& where, const std::string& label);
 
 // One line for each value that differs: "training.bytes: 800000 there, 400000 asked for".
 std::vector<std::string> differences(const nlohmann::json& there, const nlohmann::json& asked);

@@ -24,7 +24,7 @@ constexpr std::array<LossMeasure, 4> kMeasures = {{
 const char* measure_of(Task task) { return task == Task::kDirection ? "direction" : "retrieval"; }
 
 std::string arm_csv(const ArmResult& result, const Settings& settings) {
-  const std::string arm = fmt::format("{},{}", result.arm.label, result.arm.seed);
+  const std::string arm = fmt::format("{},{}", csv_field(result.arm.label), result.arm.seed);
   std::string csv;
   for (const AtLength& at : result.lengths) {
     for (const LossMeasure& measure : kMeasures) {
@@ -59,6 +59,13 @@ std::string arm_csv(const ArmResult& result, const Settings& settings) {
 }
 
 }  // namespace
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + '"';
+}
 
 std::string results_csv(const Findings& findings) {
   std::string csv = "method,seed,measure,length,position,value\n";
@@ -110,7 +117,7 @@ std::vector<Summary> summary(const Findings& findings) {
 std::string summary_csv(const Findings& findings) {
   std::string csv = "method,measure,length,distance,seeds,mean,half_interval95\n";
   for (const Summary& row : summary(findings)) {
-    csv += fmt::format("{},{},{},{},{},{},{}\n", row.method, row.measure, row.length,
+    csv += fmt::format("{},{},{},{},{},{},{}\n", csv_field(row.method), row.measure, row.length,
                        row.distance ? std::to_string(*row.distance) : "", row.seeds, row.value.mean,
                        row.value.half ? fmt::format("{}", *row.value.half) : "");
   }

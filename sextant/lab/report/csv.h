@@ -10,10 +10,12 @@
 
 namespace sextant::lab {
 
+// A CSV field (RFC 4180), quoted if it contains a separator, a quote or a line break.
+std::string csv_field(const std::string& text);
+
 // "method,seed,measure,length,position,value": every number of every arm. position is the first
-// position of a bin; the bytes read for "training", the distance for "retrieval" and
-// "direction", the layer for
-// "attention_...".
+// position of a bin; the bytes read for "training", the distance for "retrieval" and "direction",
+// the layer for "attention_...".
 std::string results_csv(const Findings& findings);
 
 // One measure of one method over its seeds: those of AtLength, "retrieval" or "direction", and

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sextant/base/printable.h"
+
 namespace sextant::lab {
 
 std::vector<Machine> machines_of(std::span<const std::string> names) {
@@ -33,7 +35,7 @@ std::string unlike_machines_text(std::span<const Machine> machines) {
       "be compared:\n";
   for (const Machine& machine : machines) {
     text += fmt::format("  {:>4} {}  {}\n", machine.arms, machine.arms == 1 ? "arm " : "arms",
-                        machine.name);
+                        printable(machine.name));
   }
   return text;
 }

@@ -239,7 +239,8 @@ chart::Section data_section(const nlohmann::json& manifest, const Findings& find
     const std::string arms = machines.size() == 1 ? "" : fmt::format(" ({} arms)", machine.arms);
     items.items.emplace_back("machine", machine.name + arms);
   }
-  items.items.emplace_back("training", speed(findings));
+  const std::string trained = speed(findings);
+  if (!trained.empty()) items.items.emplace_back("training", trained);
   section.blocks.emplace_back(std::move(items));
   const auto add = [&](const char* file, const char* media_type, std::string content) {
     section.blocks.emplace_back(

@@ -14,7 +14,7 @@
 #include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/pictures.h"
-#include "sextant/lab/run/progress.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::lab {
 namespace {

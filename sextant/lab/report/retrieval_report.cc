@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/format_number.h"
 #include "sextant/version.h"
 
@@ -81,14 +82,6 @@ json lengths_json(const RetrievalScores& scores, const std::vector<ScoreInterval
     entry["length"] = scores.lengths[n];
   }
   return lengths;
-}
-
-// A CSV field (RFC 4180), quoted if it contains a separator, a quote or a line break.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + '"';
 }
 
 std::string joined(const std::vector<std::string>& words, const char* separator) {

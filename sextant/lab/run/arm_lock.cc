@@ -72,16 +72,19 @@ std::string own_content() {
 
 // Seconds since the file was touched, by the clock of its file system; nullopt if it is gone.
 std::optional<double> age(const fs::path& path) {
-  std::error_code gone;
-  const fs::file_time_type touched = fs::last_write_time(path, gone);
-  if (gone) return std::nullopt;
-  std::string probe = path.string() + ".XXXXXX";
+  struct stat touched {
+  }, now{};
+  if (::stat(path.c_str(), &touched) != 0) return std::nullopt;
+  std::string probe = path.string().append(kTemporarySuffix);
   const int file = ::mkstemp(probe.data());
   if (file < 0) throw CannotWrite("lock " + path.string() + ": " + std::strerror(errno));
+  ::fstat(file, &now);
   ::close(file);
-  const fs::file_time_type now = fs::last_write_time(probe);
   ::unlink(probe.c_str());
-  return std::chrono::duration<double>(now - touched).count();
+  const auto seconds = [](const timespec& time) {
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  return seconds(now.st_mtim) - seconds(touched.st_mtim);
 }
 
 // Whether the owner described by `content` lives as far as this machine can tell.
@@ -130,7 +133,10 @@ std::unique_ptr<ArmLock> ArmLock::take(const fs::path& folder, std::string& owne
   const fs::path path = folder / kLockFile;
   const std::string ours = own_content();
   for (int n = 0; n < kAttempts; ++n) {
-    if (create(path, ours)) return std::unique_ptr<ArmLock>(new ArmLock(folder, ours));
+    if (create(path, ours)) {
+      remove_leftovers(folder);
+      return std::unique_ptr<ArmLock>(new ArmLock(folder, ours));
+    }
     const std::string theirs = content_of(path);
     owner = description(theirs);
     if (is_alive(path, theirs)) return nullptr;

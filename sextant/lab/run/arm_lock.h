@@ -22,8 +22,9 @@ inline constexpr std::chrono::seconds kTouchSeconds{15}, kStaleSeconds{90};
 
 class ArmLock {
  public:
-  // Takes the lock, from a dead owner if need be. Returns null if a living worker has it, and
-  // describes that worker in `owner`: "process 17 on host n03". Throws CannotWrite.
+  // Takes the lock, from a dead owner if need be, and removes the temporary files that killed
+  // workers have left in the folder. Returns null if a living worker has it, and describes that
+  // worker in `owner`: "process 17 on host n03". Throws CannotWrite.
   static std::unique_ptr<ArmLock> take(const std::filesystem::path& folder, std::string& owner);
 
   ArmLock(const ArmLock&) = delete;

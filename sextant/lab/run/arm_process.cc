@@ -4,22 +4,26 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <string>
 
 #include "sextant/files/write_file.h"
+#include "sextant/lab/run/interruptions.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::lab {
 namespace {
 
 volatile std::sig_atomic_t stop_asked = 0;
 
-void note_signal(int) { stop_asked = 1; }
+void note_signal(int signal) {
+  stop_asked = 1;
+  note_interruption(signal);
+}
 
 // The second Ctrl-C kills.
 void note_interrupt(int signal) {
-  stop_asked = 1;
+  note_signal(signal);
   std::signal(signal, SIG_DFL);
 }
 
@@ -46,7 +50,10 @@ void send_line(int progress_file, const std::string& line) {
 
 int run_arm_process(const ArmProcess& process, const std::function<int(const Watch&)>& run) {
   std::signal(SIGTERM, note_signal);
-  if (!process.has_parent) std::signal(SIGINT, note_interrupt);
+  if (!process.has_parent) {
+    std::signal(SIGINT, note_interrupt);
+    if (std::signal(SIGHUP, note_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+  }
   std::signal(SIGPIPE, SIG_IGN);
   keep_memory();
   Watch watch;
@@ -63,7 +70,7 @@ int run_arm_process(const ArmProcess& process, const std::function<int(const Wat
   } catch (const std::exception& error) {
     send_line(file, line_of_failure(error.what()));
     const bool by_disk = dynamic_cast<const CannotWrite*>(&error) != nullptr;
-    std::fprintf(stderr, "sextant: %s\n", error.what());
+    print_error(error.what());
     return by_disk ? kCannotWriteStatus : 1;
   }
 }

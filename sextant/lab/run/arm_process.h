@@ -15,7 +15,7 @@ struct ArmProcess {
   int progress_file = kNoProgressFile;  // the descriptor of the parent's pipe (worker.h)
   bool grouped = false;                 // see Watch
   std::string device = {};              // see Watch
-  bool has_parent = true;               // otherwise Ctrl-C stops it as SIGTERM does
+  bool has_parent = true;               // otherwise SIGINT and SIGHUP are as SIGTERM
 };
 
 // Calls run(), with progress reports to the pipe. SIGTERM and ask_to_stop() ask it to save its

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "sextant/base/error.h"
+#include "sextant/files/write_file.h"
 #include "sextant/lab/run/arm_lock.h"
 #include "sextant/lab/run/shell_word.h"
 
@@ -16,6 +17,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kProgress = "progress";
+
+// Ignores errors: the arm goes on without progress reports, or is stopped by a signal later.
+void write_message(const fs::path& path, const std::string& text) {
+  try {
+    write_file(path, text);
+  } catch (const CannotWrite&) {
+  }
+}
 
 }  // namespace
 
@@ -51,13 +60,10 @@ Report read_progress(const fs::path& folder) {
 }
 
 void write_progress(const fs::path& folder, const Report& report) {
-  const fs::path path = folder / kProgress, part = folder / "progress.part";
-  std::ofstream(part) << line_of(report);
-  std::error_code ignored;
-  fs::rename(part, path, ignored);
+  write_message(folder / kProgress, line_of(report));
 }
 
-void ask_to_stop(const fs::path& folder) { std::ofstream(folder / kStopFile) << "stop\n"; }
+void ask_to_stop(const fs::path& folder) { write_message(folder / kStopFile, "stop\n"); }
 
 void forget_messages(const fs::path& folder) {
   std::error_code ignored;

@@ -23,9 +23,8 @@ std::vector<std::string> launched(const std::vector<std::string>& launcher,
 
 // The last report of a worker elsewhere; its total is 0 if there is none.
 Report read_progress(const std::filesystem::path& folder);
-// Ignores errors, as nothing depends on it.
+// Both ignore errors, as nothing depends on them.
 void write_progress(const std::filesystem::path& folder, const Report& report);
-
 void ask_to_stop(const std::filesystem::path& folder);
 // Removes the requests to stop and the reports of an earlier run.
 void forget_messages(const std::filesystem::path& folder);

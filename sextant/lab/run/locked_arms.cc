@@ -14,6 +14,7 @@
 #include "sextant/lab/run/measure.h"
 #include "sextant/lab/run/own_arms.h"
 #include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/print.h"
 
 namespace sextant::lab {
 namespace {
@@ -59,7 +60,7 @@ int run(const std::vector<std::string>& folders, int threads, const ArmProcess& 
       "not touched it for {} s",
       folder.string(), kStaleSeconds.count());
   send_line(process.progress_file, line_of_failure(why));
-  fmt::print(stderr, "sextant: {}\n", why);
+  print_error(why);
   ::_exit(1);
 }
 
@@ -78,7 +79,7 @@ int run_locked_arms(const std::vector<std::string>& folders, int threads,
       std::unique_ptr<ArmLock> lock = ArmLock::take(folder, owner);
       if (lock == nullptr) {
         busy = fmt::format("{} works on it", owner);
-        fmt::print(stderr, "{}: {}\n", folder, busy);
+        note(printable(fmt::format("{}: {}", folder, busy)));
         continue;
       }
       if (fs::exists(fs::path(folder) / done_file)) continue;  // in the meantime

@@ -17,6 +17,7 @@
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/last_line.h"
 #include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/python.h"
 #include "sextant/lab/run/schedule.h"
@@ -202,8 +203,7 @@ MeasureEnd run_measurement(const Measurement& measurement) {
   if (stage == Stage::kPrepare) {
     prepare(measurement, manifest);
     write_lists(measurement.folder, scheduled(measurement));
-    fmt::print("{}",
-               prepared_text(measurement.folder, scheduled(measurement), measurement.command));
+    print_text(prepared_text(measurement.folder, scheduled(measurement), measurement.command));
     return MeasureEnd::kPrepared;
   }
   if (folders.empty()) return say_facts(measurement);

@@ -9,12 +9,15 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "sextant/lab/run/print.h"
+
 namespace sextant::lab {
 namespace {
 
 constexpr std::chrono::milliseconds kRedraw{100};
 constexpr std::chrono::seconds kRepeat{10};
 constexpr double kSecondsBeforeAGuess = 3;
+constexpr const char* kClearLine = "\r\033[K";
 
 bool on_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
@@ -48,8 +51,9 @@ void Progress::show(const Work& work, const std::string& now) {
   const double share = work.total > 0 ? std::clamp(work.done / work.total, 0.0, 1.0) : 0;
   std::string line = fmt::format("{:3.0f} %{}  {}", std::floor(100 * share), left(work), now);
   if (terminal) {
-    line.resize(std::min(line.size(), columns() - 1));
-    std::fputs(("\r\033[K" + line).c_str(), stderr);
+    line = printable(line).substr(0, columns() - 1);
+    // The cut may go through a character.
+    std::fputs((kClearLine + printable(line)).c_str(), stderr);
     drawn_ = true;
   } else {
     note(line);
@@ -58,15 +62,16 @@ void Progress::show(const Work& work, const std::string& now) {
 }
 
 void Progress::say(const std::string& line) {
-  note((drawn_ ? "\r\033[K" : "") + line);
+  clear();
+  note(line);
   std::fflush(stderr);
+}
+
+void Progress::clear() {
+  if (drawn_) std::fputs(kClearLine, stderr);
   drawn_ = false;
 }
 
-Progress::~Progress() {
-  if (drawn_) std::fputs("\r\033[K", stderr);
-}
-
-void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+Progress::~Progress() { clear(); }
 
 }  // namespace sextant::lab

@@ -27,6 +27,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   std::string left(const Work& work) const;
+  void clear();
 
   bool drawn_ = false;
   Clock::time_point last_ = {};
@@ -35,8 +36,5 @@ class Progress {
 
 // "4 min 10 s"
 std::string duration(double seconds);
-
-// Prints a line on standard error. Failures to write it (2>FILE on a full disk) are ignored.
-void note(const std::string& line);
 
 }  // namespace sextant::lab

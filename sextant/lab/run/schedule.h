@@ -41,10 +41,10 @@ struct ScheduleEnd {
   std::vector<std::string> busy;      // "rope-0: process 17 on host n03 works on it"
 };
 
-// Runs the arms in the given order. The first SIGINT or SIGTERM lets the arms save their state and
-// stop, a second one kills them. An arm that fails, or that another worker is at, blocks only the
-// arms that need its weights. An arm that cannot write stops the whole schedule, because all arms
-// write to the same directory.
+// Runs the arms in the given order. The first SIGINT, SIGTERM or SIGHUP lets the arms save their
+// state and stop, a second one kills them. An arm that fails, or that another worker is at, blocks
+// only the arms that need its weights. An arm that cannot write stops the whole schedule, because
+// all arms write to the same directory.
 ScheduleEnd run_arms(std::span<const ScheduledArm> arms, const ScheduleOptions& options);
 
 }  // namespace sextant::lab

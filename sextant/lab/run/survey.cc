@@ -23,6 +23,7 @@
 #include "sextant/lab/report/tables_text.h"
 #include "sextant/lab/run/own_arms.h"
 #include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/schedule.h"
 #include "sextant/lab/run/survey_arms.h"
@@ -65,8 +66,8 @@ void prepare(const SurveyOptions& options, const std::vector<Arm>& arms, const j
 }
 
 void print_plan(const SurveyOptions& options, const std::vector<Arm>& arms, const json& manifest) {
-  fmt::print("{} of {} arms to do, {} at a time, in {}\n", arms.size(), options.arms.size(),
-             options.jobs, options.directory.string());
+  print("{} of {} arms to do, {} at a time, in {}\n", arms.size(), options.arms.size(),
+        options.jobs, options.directory.string());
   for (const Arm& arm : options.arms) {
     const bool done = is_done(options.directory, arm);
     const int64_t steps = training_of(options.settings, arm).steps();
@@ -74,9 +75,9 @@ void print_plan(const SurveyOptions& options, const std::vector<Arm>& arms, cons
                             : arm.trains() ? fmt::format("train the weights of {} {} steps, test",
                                                          arm.weights_from, steps)
                                            : "test with the weights of " + arm.weights_from;
-    fmt::print("  {:<23} {}\n", arm.name(), done ? "done" : how);
+    print("  {:<23} {}\n", arm.name(), done ? "done" : how);
   }
-  fmt::print("{}\n", manifest.dump(2));
+  print_text(manifest.dump(2) + "\n");
 }
 
 // "About 5 min 20 s and 400 MB of memory for each of 2 at a time ..."
@@ -132,13 +133,13 @@ ScheduleEnd run(const SurveyOptions& options, const std::vector<Arm>& to_do, con
                    .on_done = [&] { return so_far.update(); }});
 }
 
-void print(const Findings& findings) {
-  fmt::print("{}", tables_text(findings));
-  if (!findings.claims.empty()) fmt::print("\n{}", claims_text(findings.claims));
+void print_findings(const Findings& findings) {
+  print_text(tables_text(findings));
+  if (!findings.claims.empty()) print_text("\n" + claims_text(findings.claims));
   const std::string advised = advice_text(advice(findings));
-  if (!advised.empty()) fmt::print("\n{}", advised);
+  if (!advised.empty()) print_text("\n" + advised);
   const std::string unlike = unlike_machines_text(machines_of(findings.results));
-  if (!unlike.empty()) fmt::print("\n{}", unlike);
+  if (!unlike.empty()) print_text("\n" + unlike);
 }
 
 // Writes the partial report, which stays until the survey continues. If the disk is full the report
@@ -158,7 +159,9 @@ void write_complete(const SurveyOptions& options, const json& manifest, const Fi
   if (!is_written(options.directory, manifest, findings, status)) {
     write_results(options.directory, manifest, findings, options.command, status);
   }
-  note(fmt::format("\nTrained at {}.\nCharts and all numbers: {}", speed(findings),
+  const std::string trained = speed(findings);
+  note(fmt::format("{}\nCharts and all numbers: {}",
+                   trained.empty() ? "" : "\nTrained at " + trained + ".",
                    (options.directory / kReportFile).string()));
 }
 
@@ -201,7 +204,7 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   }
   if (options.dry_run) {
     print_plan(options, arms, manifest);
-    fmt::print("{}", estimate_of(options, arms));
+    print_text(estimate_of(options, arms));
     return SurveyEnd::kDone;
   }
 
@@ -211,7 +214,7 @@ SurveyEnd run_survey(const SurveyOptions& options) {
     const auto all = scheduled(options.directory, options.settings, running_order(options.arms));
     prepare(options, arms, manifest);
     write_lists(options.directory, all);
-    fmt::print("{}", prepared_text(options.directory, all, "survey"));
+    print_text(prepared_text(options.directory, all, "survey"));
     return SurveyEnd::kDone;
   }
   // Bytes whose neighbours on both sides are seen have no such reference.
@@ -225,7 +228,7 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   std::map<std::string, ArmResult> none;
   const Findings findings = findings_of(results_of(options, none), options.settings, background);
   const size_t done = findings.results.size();
-  if (done > 0) print(findings);
+  if (done > 0) print_findings(findings);
   std::fflush(stdout);
   if (end.stopped) {
     if (done > 0) write_partial(options, manifest, findings);

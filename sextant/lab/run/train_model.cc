@@ -16,7 +16,7 @@
 #include "sextant/lab/run/arm_process.h"
 #include "sextant/lab/run/model_work.h"
 #include "sextant/lab/run/plugin.h"
-#include "sextant/lab/run/progress.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/schedule.h"
 #include "sextant/lab/run/shell_word.h"
 #include "sextant/lab/run/survey_arms.h"
@@ -201,22 +201,22 @@ TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result,
                     result.message));
     return TrainEnd::kFailed;
   }
-  fmt::print("{}: {}, {} weights, trained on texts of {} bytes for {} steps\n\n",
-             directory.string(), result.arm.method, result.weights,
-             options.plan.settings.training.length, options.plan.settings.training.steps());
-  fmt::print("On text held out, in pieces of each length:\n");
-  fmt::print("{:>8}{:>16}{:>22}\n", "length", "nats per byte", "perplexity of bytes");
+  print("{}: {}, {} weights, trained on texts of {} bytes for {} steps\n\n", directory.string(),
+        result.arm.method, result.weights, options.plan.settings.training.length,
+        options.plan.settings.training.steps());
+  print("On text held out, in pieces of each length:\n");
+  print("{:>8}{:>16}{:>22}\n", "length", "nats per byte", "perplexity of bytes");
   for (const AtLength& at : result.lengths) {
-    fmt::print("{:>8}{:>16.3f}{:>22.3f}\n", at.length, at.loss.value, std::exp(at.loss.value));
+    print("{:>8}{:>16.3f}{:>22.3f}\n", at.length, at.loss.value, std::exp(at.loss.value));
   }
   const std::string architecture = read_json(directory / kConfigFile).at("architectures").at(0);
   if (architecture == "SextantDecoder") {
-    fmt::print("\nSextant's own form: transformers has no architecture that computes this ({}).\n",
-               open_plugin(options.plan.settings.threads).obstacle(directory));
+    print("\nSextant's own form: transformers has no architecture that computes this ({}).\n",
+          open_plugin(options.plan.settings.threads).obstacle(directory));
   } else {
-    fmt::print("\ntransformers loads it as {}.\n", architecture);
+    print("\ntransformers loads it as {}.\n", architecture);
   }
-  fmt::print("{}", next_steps(options, corpus));
+  print_text(next_steps(options, corpus));
   return TrainEnd::kDone;
 }
 

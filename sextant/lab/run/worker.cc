@@ -33,7 +33,9 @@ constexpr int kCannotStart = 127;
   if (::getppid() != parent) ::_exit(kCannotStart);  // the parent is already dead
   // Ctrl-C reaches the whole process group; the parent decides how to stop the worker.
   if (group == ProcessGroup::kOwn) ::setpgid(0, 0);
+  // A terminal sends these two to the whole group. The parent then asks by SIGTERM.
   ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);
   ::signal(SIGTERM, SIG_DFL);
   const int null = ::open("/dev/null", O_RDONLY);
   ::dup2(null, STDIN_FILENO);

@@ -15,7 +15,7 @@
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/run/checkpoint.h"
-#include "sextant/lab/run/progress.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/survey_arms.h"
 #include "sextant/lab/torch/batches.h"
 #include "sextant/lab/torch/trainer.h"

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "sextant/base/error.h"
+#include "sextant/base/unicode.h"
 #include "sextant/files/gzip.h"
-#include "sextant/files/unicode.h"
 #include "tests/lab/synthetic_text.h"
 
 namespace sextant::lab {

@@ -60,6 +60,8 @@ TEST_F(Arms, SayWhatIsWrong) {
   refuses(R"({"arms": [{"label": "a"}]})", "arms: method: expected a value");
   refuses(R"({"arms": [{"method": "t5", "options": 3}]})", "arms: options: expected an object");
   refuses(R"({"arms": [{"method": "t5", "label": ""}]})", "arms: label: expected a name");
+  refuses(R"({"arms": [{"method": "t5", "label": "a\u001b[31m"}]})",
+          R"(arms: label: expected a name without control characters, but got "a\u001b[31m")");
   refuses(R"({"arms": ["t5", {"method": "t5"}]})", "arms: label: expected each once, but got t5");
   refuses(R"({"arms": ["t5"], "settings": 1})", "settings: expected an object, but got 1");
 }

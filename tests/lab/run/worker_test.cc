@@ -95,12 +95,13 @@ TEST(Worker, AddsToItsLogAndReadsNothing) {
   EXPECT_THROW(Worker(shell("true"), folder / "missing/log.txt"), Error);
 }
 
-TEST(Worker, IsStoppedBySigtermAndNotBySigint) {
+TEST(Worker, IsStoppedBySigtermAndNotByTheSignalsOfATerminal) {
   const TemporaryFolder folder;
   Worker worker(shell("trap 'exit 75' TERM; echo '0 1 ready' >&3; while :; do sleep 0.01; done"),
                 folder / "log.txt");
   worker.read();
   worker.send(SIGINT);
+  worker.send(SIGHUP);
   worker.send(SIGTERM);
   std::string why;
   EXPECT_EQ(end_of(worker, why), Ending::kStopped);

@@ -1,4 +1,4 @@
-#include "sextant/files/unicode.h"
+#include "sextant/base/unicode.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sextant/files/unicode.h"
+#include "sextant/base/unicode.h"
 
 #include <cstddef>
 
@@ -28,25 +28,32 @@ void append_utf8(std::string& text, char32_t code) {
   }
 }
 
+std::optional<char32_t> take_code_point(std::string_view& text) {
+  if (text.empty()) return std::nullopt;
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  char32_t code = length == 1 ? lead : lead & (0xffU >> (length + 1));
+  for (const char c : text.substr(1, length - 1)) {
+    code = code << 6 | (static_cast<unsigned char>(c) & 0x3fU);
+  }
+  // Encodes again and compares, which detects every error: a stray byte, an overlong form, a
+  // truncated sequence.
+  std::string again;
+  if (is_code_point(code)) append_utf8(again, code);
+  if (again != text.substr(0, length)) return std::nullopt;
+  text.remove_prefix(length);
+  return code;
+}
+
 std::u32string code_points(std::string_view text) {
   std::u32string codes;
   while (!text.empty()) {
-    const auto lead = static_cast<unsigned char>(text[0]);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    char32_t code = length == 1 ? lead : lead & (0xffU >> (length + 1));
-    for (const char c : text.substr(1, length - 1)) {
-      code = code << 6 | (static_cast<unsigned char>(c) & 0x3fU);
-    }
-    // Encodes again and compares, which detects every error: a stray byte, an overlong form, a
-    // truncated sequence.
-    std::string again;
-    if (is_code_point(code)) append_utf8(again, code);
-    if (again != text.substr(0, length)) {
+    const std::optional<char32_t> code = take_code_point(text);
+    if (!code) {
       fail("text: expected UTF-8, but got another byte " + std::to_string(text.size()) +
            " before the end");
     }
-    codes += code;
-    text.remove_prefix(length);
+    codes += *code;
   }
   return codes;
 }
