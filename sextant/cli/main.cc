@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/reason.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/many_machines.h"
 #include "sextant/lab/run/shell_word.h"
@@ -89,7 +90,7 @@ int main(int argc, char** argv) {
     return exit_status(app, error);
   } catch (const std::exception& error) {
     // fmt::print would throw if standard error cannot be written.
-    std::fprintf(stderr, "sextant: %s\n", error.what());
+    std::fprintf(stderr, "sextant: %s\n", sextant::reason_of(error).c_str());
     return 1;
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

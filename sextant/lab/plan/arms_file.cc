@@ -33,8 +33,10 @@ ArmRequest request_in(const json& arm, const std::string& where) {
 }  // namespace
 
 ArmsFile read_arms_file(const std::filesystem::path& path) {
-  const std::string where = path.string();
-  const json content = read_settings_file(path);
+  return arms_file_of(read_settings_file(path), path.string());
+}
+
+ArmsFile arms_file_of(const json& content, const std::string& where) {
   JsonFields fields(content, where);
   ArmsFile file;
   const json& arms = fields.at("arms");

@@ -4,16 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <limits>
 #include <set>
+#include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/report/interval.h"
 
 namespace sextant::lab {
 namespace {
-
-using nlohmann::json;
 
 // Two right and two wrong answers are added (Agresti and Coull 1998). A share of expected strings
 // varies at most as much as a right or wrong answer of the same mean.
@@ -22,31 +22,6 @@ ScoreInterval agresti_coull(double mean, size_t count) {
   const double share = (mean * static_cast<double>(count) + 2) / guarded;
   const double half = kNormal95 * std::sqrt(share * (1 - share) / guarded);
   return {.mean = mean, .low = std::max(0.0, share - half), .high = std::min(1.0, share + half)};
-}
-
-RetrievalSample sample_of(const json& record) {
-  RetrievalSample sample;
-  try {
-    sample = {.task = record.at("task"),
-              .length = record.at("length"),
-              .depth = {},
-              .sample = record.at("sample"),
-              .tokens = record.at("tokens"),
-              .score = record.at("score"),
-              .expected = record.at("expected"),
-              .answer = record.at("answer")};
-    if (!record.at("depth").is_null()) sample.depth = record.at("depth").get<double>();
-  } catch (const json::exception& error) {
-    fail(fmt::format("retrieval: expected the record of a sample, but got {}: {}",
-                     record.dump(-1, ' ', false, json::error_handler_t::replace), error.what()));
-  }
-  const auto check = [](const char* field, double value) {
-    if (value >= 0 && value <= 1) return;
-    fail(fmt::format("retrieval: {}: expected a number from 0 to 1, but got {}", field, value));
-  };
-  check("score", sample.score);
-  if (sample.depth) check("depth", *sample.depth);
-  return sample;
 }
 
 std::vector<double> scores_of(const RetrievalScores& found, const std::string& task,
@@ -117,12 +92,25 @@ ScoreInterval mean_of_tasks(std::span<const ScoreInterval> tasks) {
           .high = std::min(1.0, mean + std::sqrt(above) / count)};
 }
 
-RetrievalScores retrieval_scores(std::span<const json> records) {
-  RetrievalScores found;
+RetrievalSample retrieval_sample(const JsonFields& fields) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  RetrievalSample sample{.task = fields.string("task"),
+                         .length = fields.integer("length", 0, kMost),
+                         .depth = fields.optional_number("depth", 0, 1),
+                         .sample = fields.integer("sample", 0, kMost),
+                         .tokens = fields.integer("tokens", 0, kMost),
+                         .score = fields.number("score", 0, 1),
+                         .expected = {},
+                         .answer = fields.string("answer")};
+  fields.read("expected", sample.expected);
+  return sample;
+}
+
+RetrievalScores retrieval_scores(std::vector<RetrievalSample> samples) {
+  RetrievalScores found{.samples = std::move(samples)};
   std::set<int64_t> lengths;
   std::set<double> depths;
-  for (const json& record : records) {
-    const RetrievalSample& sample = found.samples.emplace_back(sample_of(record));
+  for (const RetrievalSample& sample : found.samples) {
     lengths.insert(sample.length);
     if (sample.depth) depths.insert(*sample.depth);
     if (std::ranges::find(found.tasks, sample.task) == found.tasks.end()) {

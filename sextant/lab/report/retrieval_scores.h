@@ -9,11 +9,14 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+namespace sextant {
+class JsonFields;
+}
 
 namespace sextant::lab {
 
@@ -64,8 +67,10 @@ struct RetrievalScores {
   std::vector<RetrievalSample> samples;
 };
 
-// `records` are those of an arm that measures "retrieval" (python/sextant/measure). Throws Error if
-// there are none, if one has a wrong field, or if a task lacks a length.
-RetrievalScores retrieval_scores(std::span<const nlohmann::json> records);
+// Reads the record of a sample that an arm of "retrieval" made (python/sextant/measure).
+RetrievalSample retrieval_sample(const JsonFields& fields);
+
+// Throws Error if there are no samples, or if a task lacks a length.
+RetrievalScores retrieval_scores(std::vector<RetrievalSample> samples);
 
 }  // namespace sextant::lab

@@ -8,6 +8,7 @@
 #include <exception>
 #include <string>
 
+#include "sextant/base/reason.h"
 #include "sextant/files/write_file.h"
 
 namespace sextant::lab {
@@ -61,9 +62,10 @@ int run_arm_process(const ArmProcess& process, const std::function<int(const Wat
   try {
     return run(watch);
   } catch (const std::exception& error) {
-    send_line(file, line_of_failure(error.what()));
+    const std::string reason = reason_of(error);
+    send_line(file, line_of_failure(reason));
     const bool by_disk = dynamic_cast<const CannotWrite*>(&error) != nullptr;
-    std::fprintf(stderr, "sextant: %s\n", error.what());
+    std::fprintf(stderr, "sextant: %s\n", reason.c_str());
     return by_disk ? kCannotWriteStatus : 1;
   }
 }

@@ -4,13 +4,15 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <climits>
 #include <csignal>
-#include <fstream>
 #include <memory>
 
 #include "sextant/base/error.h"
+#include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/machines.h"
+#include "sextant/lab/report/records.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/last_line.h"
@@ -158,7 +160,7 @@ MeasureEnd launch(const Measurement& measurement) {
 void warn_of_unlike_machines(const Measurement& measurement) {
   std::vector<std::string> names;
   for (const MeasuredArm& arm : measurement.arms) {
-    names.push_back(facts_of(measurement, arm).value("machine", ""));
+    names.push_back(facts_of(measurement, arm).machine);
   }
   const std::string text = unlike_machines_text(machines_of(names));
   if (!text.empty()) note(text);
@@ -210,17 +212,20 @@ MeasureEnd run_measurement(const Measurement& measurement) {
   return MeasureEnd::kDone;
 }
 
-std::vector<json> records_of(const Measurement& measurement, const MeasuredArm& arm) {
-  std::ifstream file(folder_of(measurement, arm) / "records.jsonl");
-  std::vector<json> records;
-  std::string line;
-  while (std::getline(file, line)) records.push_back(json::parse(line));
-  return records;
+void for_each_record(const Measurement& measurement, const MeasuredArm& arm,
+                     const std::function<void(const JsonFields&)>& take) {
+  const fs::path path = folder_of(measurement, arm) / "records.jsonl";
+  for_each_record(read_file(path), path.string(), take);
 }
 
-json facts_of(const Measurement& measurement, const MeasuredArm& arm) {
-  return is_done(measurement, arm) ? read_json(folder_of(measurement, arm) / kMeasuredFile)
-                                   : json();
+MeasuredFacts facts_of(const Measurement& measurement, const MeasuredArm& arm) {
+  if (!is_done(measurement, arm)) return {};
+  const fs::path path = folder_of(measurement, arm) / kMeasuredFile;
+  MeasuredFacts facts{.all = read_json(path)};
+  const JsonFields fields(facts.all, path.string());
+  facts.machine = fields.optional_string("machine").value_or("");
+  facts.weights = fields.optional_integer("weights", 0, INT64_MAX).value_or(0);
+  return facts;
 }
 
 bool is_measured_arm(const fs::path& folder) {
@@ -229,7 +234,10 @@ bool is_measured_arm(const fs::path& folder) {
 
 int run_measured_arms(const std::vector<std::string>& folders, const ArmProcess& process,
                       const Watch& watch) {
-  set_threads(read_json(fs::path(folders.front()) / kArmFile).value("threads", 1));
+  const fs::path path = fs::path(folders.front()) / kArmFile;
+  const json assignment = read_json(path);
+  const JsonFields fields(assignment, path.string());
+  set_threads(static_cast<int>(fields.optional_integer("threads", 1, INT_MAX).value_or(1)));
   std::vector<std::string> words{"--progress-fd", std::to_string(process.progress_file)};
   words.insert(words.end(), folders.begin(), folders.end());
   return run_python("sextant.measure", words, kMustHave, [&] { return *watch.stop != 0; });

@@ -45,7 +45,7 @@ std::vector<ArmResult> results_of(const SurveyOptions& options,
     auto found = known.find(arm.name());
     if (found == known.end()) {
       const std::filesystem::path path = arm_directory(options.directory, arm) / kResultFile;
-      const auto result = read_json(path).get<ArmResult>();
+      const auto result = read_json_as<ArmResult>(path);
       if (nlohmann::json(result.arm) != nlohmann::json(arm)) {
         fail("survey: " + path.string() + ": expected a result of " + nlohmann::json(arm).dump() +
              ", but it is one of " + nlohmann::json(result.arm).dump());

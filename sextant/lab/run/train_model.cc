@@ -305,7 +305,7 @@ TrainEnd train_model(const TrainModelOptions& options) {
   }
   publish(arm_directory(work, plan.arm), options.directory);
   const fs::path result = arm_directory(work, plan.arm) / kResultFile;
-  return say_result(options, read_json(result).get<ArmResult>(), corpus);
+  return say_result(options, read_json_as<ArmResult>(result), corpus);
 }
 
 }  // namespace sextant::lab
