@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_fields.h"
 #include "sextant/cli/commands.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/launch.h"
 #include "sextant/lab/run/progress.h"

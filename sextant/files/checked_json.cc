@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string quoted(const json& word) {
+std::string in_quotes(const json& word) {
   return word.dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
@@ -38,7 +38,7 @@ json checked_json(const std::string& text, const std::string& where) {
     if (event == json::parse_event_t::object_end) around.pop_back();
     if (event == json::parse_event_t::key &&
         !around.back().insert(parsed.get<std::string>()).second) {
-      fail(where + ": " + quoted(parsed) + ": expected once, but got two");
+      fail(where + ": " + in_quotes(parsed) + ": expected once, but got two");
     }
     return true;
   };
@@ -48,7 +48,7 @@ json checked_json(const std::string& text, const std::string& where) {
     // nlohmann gives a byte; users need a key.
     const size_t byte = std::min(error.byte, text.size());
     const std::string key = key_before(text, byte);
-    fail(where + ": " + (key.empty() ? "" : quoted(key) + ": ") +
+    fail(where + ": " + (key.empty() ? "" : in_quotes(key) + ": ") +
          "expected JSON, but could not read it at byte " + std::to_string(byte));
   } catch (const json::exception& error) {  // "... number overflow parsing '1e999'"
     const std::string what = error.what(), number = what.substr(what.find('\'') + 1, 60);

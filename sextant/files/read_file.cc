@@ -18,7 +18,7 @@ namespace sextant {
 namespace {
 
 constexpr long kPipes = 0x50495045;  // PIPEFS_MAGIC: pipes without a name, as of a shell's <(...)
-constexpr size_t kPart = size_t{1} << 16;
+constexpr size_t kChunkBytes = size_t{1} << 16;
 
 [[noreturn]] void wrong(const std::string& name, const std::string& problem) {
   fail("read " + name + ": " + problem);
@@ -53,17 +53,17 @@ class Input {
  private:
   void check_kind() {
     struct stat facts {};
-    struct statfs system {};
-    if (::fstat(file_, &facts) != 0 || ::fstatfs(file_, &system) != 0) cannot(name_, "open it");
+    struct statfs place {};
+    if (::fstat(file_, &facts) != 0 || ::fstatfs(file_, &place) != 0) cannot(name_, "open it");
     if (S_ISREG(facts.st_mode)) {
       size_ = static_cast<uint64_t>(facts.st_size);
-    } else if (S_ISFIFO(facts.st_mode) && system.f_type == kPipes) {
+    } else if (S_ISFIFO(facts.st_mode) && place.f_type == kPipes) {
       ::fcntl(file_, F_SETFL, O_RDONLY);
     } else {
-      wrong(name_, std::string("expected a file, but got ") +
-                       (S_ISDIR(facts.st_mode)    ? "a folder"
-                        : S_ISFIFO(facts.st_mode) ? "a named pipe"
-                                                  : "a device"));
+      wrong(name_,
+            std::string("expected a file, but got ") + (S_ISDIR(facts.st_mode)    ? "a folder"
+                                                        : S_ISFIFO(facts.st_mode) ? "a named pipe"
+                                                                                  : "a device"));
     }
   }
 
@@ -77,14 +77,14 @@ std::string first_bytes(const std::string& name, int file, uint64_t size, uint64
   std::string bytes;
   try {
     bytes.reserve(std::min(size, most));
-    std::array<char, kPart> part;
+    std::array<char, kChunkBytes> chunk;
     while (bytes.size() < most) {
       const ssize_t count =
-          ::read(file, part.data(), std::min<uint64_t>(part.size(), most - bytes.size()));
+          ::read(file, chunk.data(), std::min<uint64_t>(chunk.size(), most - bytes.size()));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) cannot(name, "read it");
       if (count == 0) break;
-      bytes.append(part.data(), static_cast<size_t>(count));
+      bytes.append(chunk.data(), static_cast<size_t>(count));
     }
   } catch (const std::bad_alloc&) {
     wrong(name, "there is not enough memory for its " + std::to_string(size) + " bytes");

@@ -23,6 +23,8 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._files import MOST_JSON, read_bytes
+
 _PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 _TREE = _PACKAGE.parent.parent
 _TIMEOUT = 60  # seconds
@@ -158,7 +160,7 @@ def command() -> str:
 
 def _from_library(library: Any, path: str, length: int) -> str:
     try:
-        content = pathlib.Path(path).read_bytes()
+        content = read_bytes(path, MOST_JSON)
     except OSError as problem:
         raise ReadingError(f"{path}: {problem.strerror}") from problem
     text = ctypes.c_void_p()

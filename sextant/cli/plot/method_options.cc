@@ -10,8 +10,8 @@
 
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"
-#include "sextant/files/checked_json.h"
 #include "sextant/cli/plot/by_scores.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/run/survey.h"
 
 namespace sextant::cli {

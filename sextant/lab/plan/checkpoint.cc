@@ -69,7 +69,7 @@ std::vector<fs::path> weight_files(const std::string& command, const fs::path& f
     std::vector<fs::path> files;
     for (const std::string& name : names) {
       if (!is_file(folder / name)) {
-        refuse(command, folder / kIndexFile, "lists " + name + ", which is not a file there");
+        refuse(command, folder / kIndexFile, "lists " + name + ", which is not there");
       }
       files.push_back(folder / name);
     }
@@ -145,7 +145,8 @@ Checkpoint read_checkpoint(const std::string& command, const fs::path& path) {
   }
   check_architecture(command, found.path, object_of(found.path / "config.json"));
   if (!is_file(found.path / "tokenizer.json")) {
-    refuse(command, found.path / "tokenizer.json", "expected a file, but there is none");
+    refuse(command, found.path / "tokenizer.json",
+           "expected a tokenizer.json, but there is no such file");
   }
   found.files = sizes_of(weight_files(command, found.path));
   return found;

@@ -49,8 +49,8 @@ const std::string& content(const auto& string) {
 
 // The place of the last character of a string in TOML that begins at `at`.
 size_t end_of_string(const std::string& text, size_t at) {
-  const std::string quote = text.compare(at, 3, 3, text[at]) == 0 ? text.substr(at, 3)
-                                                                  : text.substr(at, 1);
+  const std::string quote =
+      text.compare(at, 3, 3, text[at]) == 0 ? text.substr(at, 3) : text.substr(at, 1);
   for (at += quote.size(); at < text.size(); ++at) {
     if (quote.size() == 1 && text[at] == '\n') return at - 1;  // an error, which toml11 finds
     if (text[at] == '\\' && quote[0] == '"') ++at;
@@ -77,10 +77,9 @@ void check_depth(const std::string& text, const std::filesystem::path& path) {
     parts = c == '.' ? parts + 1 : c == '\n' || c == '=' || c == ',' || c == '{' ? 1 : parts;
     if (depth <= kDeepestJson && parts <= kDeepestJson) continue;
     const auto line = std::count(text.begin(), text.begin() + static_cast<int64_t>(at), '\n') + 1;
-    fail(fmt::format("{}: line {}: expected at most {} {}, but got more", path.string(), line,
-                     kDeepestJson,
-                     depth > kDeepestJson ? "lists and tables within each other"
-                                          : "parts of a key"));
+    fail(fmt::format(
+        "{}: line {}: expected at most {} {}, but got more", path.string(), line, kDeepestJson,
+        depth > kDeepestJson ? "lists and tables within each other" : "parts of a key"));
   }
 }
 
@@ -148,13 +147,15 @@ json parse_toml(const std::string& text, const std::filesystem::path& path) {
   check_depth(text, path);
   std::istringstream stream(text);
   try {
-    return Converter(path).convert(toml::parse(stream, path.string()), "");
+    json content = Converter(path).convert(toml::parse(stream, path.string()), "");
+    static_cast<void>(content.dump());  // throws for a text that is no UTF-8
+    return content;
   } catch (const toml::syntax_error& error) {
     refuse(path, error);
   } catch (const Error&) {
     throw;
   } catch (const std::exception&) {  // toml11 has more of them, and those of the standard library
-    fail(path.string() + ": expected TOML, but could not read it");
+    fail(path.string() + ": expected TOML in UTF-8, but could not read it");
   }
 }
 

@@ -20,7 +20,7 @@ void for_each_record(const std::string& text, const std::string& where,
 struct LossRecord {
   int64_t length = 0;
   size_t block = 0;
-  std::vector<double> nats, tokens;  // by bin of positions; of equal sizes
+  std::vector<double> nats, tokens;                       // by bin of positions; of equal sizes
   double last_nats = 0, last_tokens = 0, last_bytes = 0;  // of the end that a window scores
   double seconds = 0;
 };

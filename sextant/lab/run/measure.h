@@ -54,7 +54,7 @@ MeasureEnd run_measurement(const Measurement& measurement);
 void for_each_record(const Measurement& measurement, const MeasuredArm& arm,
                      const std::function<void(const JsonFields&)>& take);
 
-// What an arm's done.json says.
+// The content of an arm's done.json.
 struct MeasuredFacts {
   nlohmann::json all;   // null if the arm is not done
   std::string machine;  // empty if it does not say it

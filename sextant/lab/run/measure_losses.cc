@@ -139,18 +139,17 @@ class Losses {
   ModelEvaluation described(const CandidateLosses& losses, int64_t reference) const {
     const std::vector<int64_t>& lengths = request_.text.lengths;
     const auto at = static_cast<size_t>(std::ranges::find(lengths, reference) - lengths.begin());
-    return {
-        .method = checkpoint_.model_type,
-        .options = "{}",
-        .train_length = checkpoint_.train_length,
-        .weights = facts_of(measurement_, measurement_.arms.front()).weights,
-        .blocks = blocks(),
-        .stride = request_.text.stride,
-        .lengths = at_lengths(lengths, losses.blocks, at),
-        .reference = reference,
-        .unit = "token",
-        .bytes_per_token = bytes_per_token(),
-        .by_position = losses.by_position};
+    return {.method = checkpoint_.model_type,
+            .options = "{}",
+            .train_length = checkpoint_.train_length,
+            .weights = facts_of(measurement_, measurement_.arms.front()).weights,
+            .blocks = blocks(),
+            .stride = request_.text.stride,
+            .lengths = at_lengths(lengths, losses.blocks, at),
+            .reference = reference,
+            .unit = "token",
+            .bytes_per_token = bytes_per_token(),
+            .by_position = losses.by_position};
   }
 
  private:

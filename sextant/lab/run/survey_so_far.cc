@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "sextant/base/error.h"
+#include "sextant/base/reason.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/tables_text.h"
@@ -93,10 +94,10 @@ std::string SurveySoFar::update() {
                          tables_text(findings));
     }
     return text + write(findings);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     // The arms continue. An error that persists is thrown again when all are done.
     failed_ = true;
-    return fmt::format("results so far: {}", error.what());
+    return fmt::format("results so far: {}", reason_of(error));
   }
 }
 

@@ -70,7 +70,8 @@ Encoding encode(const EncodingRequest& request) {
                             .head_dim = request.head_dim,
                             .width = request.heads * request.head_dim,
                             .train_length = request.length};
-  const auto method = make_method(request.method, shape, checked_json_object(request.options, "options"));
+  const auto method =
+      make_method(request.method, shape, checked_json_object(request.options, "options"));
   std::vector<at::Tensor> parameters;
   for (const ParameterSpec& spec : method->parameters())
     parameters.push_back(initial_value(spec, kSeed, "position." + spec.name));

@@ -38,9 +38,10 @@ class RecentMethods {
     auto found = std::ranges::find(entries_, key, &Entry::first);
     if (found == entries_.end()) {
       const auto& [name, sizes, options] = key;
-      entries_.emplace_front(key,
-                             CachedMethod{make_method(name, model_shape(sizes), checked_json_object(options, "method: options")),
-                                          std::make_shared<PlanCache>(kPlansOfMethod)});
+      entries_.emplace_front(
+          key, CachedMethod{make_method(name, model_shape(sizes),
+                                        checked_json_object(options, "method: options")),
+                            std::make_shared<PlanCache>(kPlansOfMethod)});
       if (entries_.size() > kMost) entries_.pop_back();
     } else {
       entries_.splice(entries_.begin(), entries_, found);
