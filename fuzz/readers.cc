@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "fuzz/lab_readers.h"
 #include "fuzz/rope_config_readers.h"
 #include "sextant/base/packed.h"
 #include "sextant/cache/cache_file.h"
@@ -117,10 +118,11 @@ constexpr Reader kReaders[] = {
 
 std::span<const Reader> readers() {
   static const std::vector<Reader> all = [] {
-    std::vector<Reader> both(std::begin(kReaders), std::end(kReaders));
-    const std::span<const Reader> of_configs = rope_config_readers();
-    both.insert(both.end(), of_configs.begin(), of_configs.end());
-    return both;
+    std::vector<Reader> readers(std::begin(kReaders), std::end(kReaders));
+    for (const std::span<const Reader> others : {rope_config_readers(), lab_readers()}) {
+      readers.insert(readers.end(), others.begin(), others.end());
+    }
+    return readers;
   }();
   return all;
 }

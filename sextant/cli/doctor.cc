@@ -9,16 +9,16 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/base/reason.h"
 #include "sextant/chart/report.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/doctor/report.h"
+#include "sextant/files/read_file.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/python.h"
 #include "sextant/rope_config/config_path.h"
@@ -47,10 +47,7 @@ std::string lower_case(std::string text) {
 bool is_gguf_file(const fs::path& path) {
   std::error_code ignored;
   if (lower_case(path.extension().string()) == ".gguf") return true;
-  if (!fs::is_regular_file(path, ignored)) return false;
-  char magic[4] = {};
-  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
-  return std::string_view(magic, sizeof magic) == "GGUF";
+  return fs::is_regular_file(path, ignored) && read_start(path, 4) == "GGUF";
 }
 
 // Whether the path is a GGUF file, or a folder with one and no config.json.
@@ -133,8 +130,8 @@ void run_doctor(const DoctorRequest& request) {
       print(report);
     }
     status = report.exit_status();
-  } catch (const Error& error) {
-    lab::print_error(error.what());
+  } catch (const std::exception& error) {
+    lab::print_error(reason_of(error));
   }
   std::fflush(stdout);
   if (status != 0) throw CLI::RuntimeError(status);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sextant/base/printable.h"
+#include "sextant/base/reason.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/many_machines.h"
 #include "sextant/lab/run/print.h"
@@ -101,7 +102,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return exit_status(app, error);
   } catch (const std::exception& error) {
-    sextant::lab::print_error(error.what());
+    sextant::lab::print_error(sextant::reason_of(error));
     return 1;
   }
   const std::string why = sextant::lab::output_error();

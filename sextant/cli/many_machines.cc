@@ -9,6 +9,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/launch.h"
@@ -93,7 +94,10 @@ std::vector<std::string> with_collected(std::vector<std::string> words) {
                        kPrepare, folder, kCommandFile));
     }
     const json prepared = lab::read_json(path);
-    const auto before = prepared.at("words").get<std::vector<std::string>>();
+    const JsonFields fields(prepared, path.string());
+    std::vector<std::string> before;
+    fields.read("words", before);
+    if (before.empty()) fields.refuse("words", "the words of a command");
     if (words.size() < 2 || before.at(0) != words[1]) {
       fail(fmt::format("{}: {} was prepared by sextant {}, so expected sextant {} {} {}", kCollect,
                        folder, before.at(0), before.at(0), kCollect, folder));
@@ -105,7 +109,7 @@ std::vector<std::string> with_collected(std::vector<std::string> words) {
     words.insert(words.end(), more.begin(), more.end());
     words.insert(words.end(), {kCollected, collected});
     std::error_code elsewhere;  // then only absolute paths are found
-    fs::current_path(prepared.at("folder").get<std::string>(), elsewhere);
+    fs::current_path(fields.string("folder"), elsewhere);
   }
   typed_words() = words;
   return words;

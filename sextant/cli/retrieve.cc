@@ -18,6 +18,7 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/evaluation_options.h"
 #include "sextant/cli/many_machines.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/checkpoint.h"
 #include "sextant/lab/report/retrieval_report.h"
@@ -73,9 +74,7 @@ void check_tasks(const std::vector<std::string>& tasks) {
 }
 
 json method_options(const std::string& text) {
-  const json options = json::parse(text, nullptr, false);
-  if (!options.is_object()) refuse("--options", "a JSON object", text);
-  return options;
+  return checked_json_object(text, "retrieve: --options");
 }
 
 void check_tokenizer(const fs::path& folder) {
@@ -171,11 +170,12 @@ lab::Measurement measurement_of(const RetrieveOptions& options) {
   return measurement;
 }
 
-std::vector<json> all_records(const lab::Measurement& measurement) {
-  std::vector<json> all;
+std::vector<lab::RetrievalSample> all_samples(const lab::Measurement& measurement) {
+  std::vector<lab::RetrievalSample> all;
   for (const lab::MeasuredArm& arm : measurement.arms) {
-    const std::vector<json> records = lab::records_of(measurement, arm);
-    all.insert(all.end(), records.begin(), records.end());
+    lab::for_each_record(measurement, arm, [&](const JsonFields& record) {
+      all.push_back(lab::retrieval_sample(record));
+    });
   }
   return all;
 }
@@ -185,8 +185,8 @@ void retrieve(const RetrieveOptions& options, const std::string& command_line) {
   check_can_write(measurement.folder);
   const lab::MeasureEnd end = lab::run_measurement(measurement);
   if (end != lab::MeasureEnd::kDone) end_without_result(end, measurement.folder);
-  const lab::RetrievalScores scores = lab::retrieval_scores(all_records(measurement));
-  const json facts = lab::facts_of(measurement, measurement.arms.front());
+  const lab::RetrievalScores scores = lab::retrieval_scores(all_samples(measurement));
+  const json facts = lab::facts_of(measurement, measurement.arms.front()).all;
   const fs::path page = measurement.folder / "report.html";
   chart::write_report(lab::report_page(scores, measurement.manifest, facts, command_line), page);
   if (options.as_json) {

@@ -16,6 +16,7 @@ constexpr uint64_t kLongestString = 1 << 20;  // chat templates are long
 constexpr uint64_t kMostElements = 1 << 24;   // vocabularies
 constexpr uint64_t kMostPairs = 1 << 16, kMostTensors = 1 << 20;
 constexpr uint64_t kMostDimensions = 8, kLongestVector = 65536;
+constexpr uint64_t kMostNumbers = 1 << 20;  // of arrays, kept as values
 
 // Value types, in the format's numbering.
 enum Type : uint32_t {
@@ -67,9 +68,17 @@ class Reader {
 
   void skip_to(uint64_t at) { at_ = std::min<uint64_t>(at, bytes_.size()); }
 
+  // Whether so many numbers more may be kept.
+  bool keep(uint64_t count) {
+    if (count > kLongestVector || count > numbers_left_) return false;
+    numbers_left_ -= count;
+    return true;
+  }
+
  private:
   const std::string& bytes_;
   uint64_t at_ = 0;
+  uint64_t numbers_left_ = kMostNumbers;
 };
 
 // Prepares a name from the file for messages.
@@ -121,8 +130,10 @@ GgufArray array(Reader& in, const std::string& what) {
     in.bad(what, "at most " + std::to_string(std::min(kMostElements, in.left())) +
                      " elements, but got " + std::to_string(result.count));
   }
+  const bool kept = type == kString || in.keep(result.count);
   for (uint64_t n = 0; n < result.count; ++n) {
     const GgufValue value = scalar(in, type, what);
+    if (!kept) continue;
     if (const auto* i = std::get_if<int64_t>(&value)) {
       result.numbers.push_back(static_cast<double>(*i));
     } else if (const auto* u = std::get_if<uint64_t>(&value)) {

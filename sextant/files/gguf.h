@@ -20,8 +20,10 @@
 namespace sextant {
 
 struct GgufArray {
-  std::vector<double> numbers;  // of any numeric type; 1 and 0 for true and false; empty for others
-  uint64_t count = 0;           // elements, of any type
+  // Of any numeric type; 1 and 0 for true and false. Empty for other types, for more than 65536
+  // elements, as of a vocabulary, and once a file has 2^20 in all.
+  std::vector<double> numbers;
+  uint64_t count = 0;  // elements, of any type
 };
 // bool comes before the numeric types, so that a literal true does not become an integer.
 using GgufValue = std::variant<bool, int64_t, uint64_t, double, std::string, GgufArray>;

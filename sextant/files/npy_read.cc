@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cstring>
-#include <fstream>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -8,6 +8,7 @@
 #include "sextant/base/unicode.h"
 #include "sextant/files/npy.h"
 #include "sextant/files/npy_header.h"
+#include "sextant/files/read_file.h"
 
 namespace sextant {
 namespace {
@@ -149,15 +150,8 @@ Array parse_npy(std::span<const std::byte> bytes, std::string_view name) {
 }
 
 Array read_npy(const std::filesystem::path& path) {
-  if (!std::filesystem::is_regular_file(path)) {
-    fail("npy: " + path.string() + ": expected a file, but got none");
-  }
-  const auto size = std::filesystem::file_size(path);
-  std::ifstream in(path, std::ios::binary);
-  std::vector<std::byte> bytes(size);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
-  if (!in) fail("npy: " + path.string() + ": expected a readable file, but got an error");
-  return parse_npy(bytes, path.string());
+  const std::string bytes = read_file(path);
+  return parse_npy(std::as_bytes(std::span(bytes)), path.string());
 }
 
 }  // namespace sextant

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 #include <system_error>
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/files/read_file.h"
 
 namespace sextant {
 namespace {
@@ -35,8 +36,10 @@ bool is_file(const fs::path& path) {
 
 // A folder of Hugging Face's cache: refs/main names the snapshot in use.
 fs::path in_snapshots(const fs::path& folder) {
+  const fs::path reference = folder / "refs" / "main";
+  std::istringstream words(is_file(reference) ? read_file(reference, kMostNoteBytes) : "");
   std::string revision;
-  std::ifstream(folder / "refs" / "main") >> revision;
+  words >> revision;
   const bool plain = !revision.empty() && std::ranges::all_of(revision, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
   });
@@ -89,10 +92,6 @@ std::string config_path(const std::string& path) {
   const auto status = fs::status(path, ignored);
   if (!fs::exists(status)) wrong(path, "a file", "none");
   if (fs::is_directory(status)) return in_folder(path).string();
-  // A shell's <(...) is also a pipe, but one with a writer.
-  if (fs::is_fifo(status) && !path.starts_with("/dev/")) {
-    wrong(path, "a file", "a named pipe; - reads standard input");
-  }
   return path;
 }
 

@@ -66,7 +66,7 @@ std::vector<int64_t> GgufKeys::integers(const std::string& key) {
     return {static_cast<int64_t>(*number(key, 0, 65536))};
   }
   const auto& array = std::get<GgufArray>(*value);
-  if (array.numbers.size() != array.count) bad(key, "an array of numbers");
+  if (array.numbers.size() != array.count) bad(key, "an array of at most 65536 numbers");
   std::vector<int64_t> result;
   for (const double x : array.numbers) {
     if (!(x >= 0 && x <= 65536 && x == std::floor(x))) bad(key, "whole numbers from 0 to 65536");

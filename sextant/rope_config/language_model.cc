@@ -8,6 +8,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/family.h"
+#include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/shown.h"
 
 namespace sextant {
@@ -32,8 +33,7 @@ constexpr std::array kUsualPlaces = {"text_config",
                                      "generator_config"};
 
 std::string type_of(const json& config) {
-  const json type = config.value("model_type", json());
-  return type.is_string() ? type.get<std::string>() : "";
+  return ForeignFields(config, "config.json").optional_string("model_type").value_or("");
 }
 
 bool has_any(const json& config, std::initializer_list<const char*> names) {

@@ -1,14 +1,12 @@
 #include "sextant/rope_config/read_config.h"
 
-#include <array>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/base/reason.h"
 #include "sextant/files/gguf.h"
+#include "sextant/files/read_file.h"
 #include "sextant/rope_config/config_path.h"
 #include "sextant/rope_config/flags.h"
 #include "sextant/rope_config/gguf.h"
@@ -22,16 +20,6 @@ namespace {
 constexpr size_t kMostText = size_t{16} << 20;    // a config.json is a few kilobytes
 constexpr size_t kMostHeader = size_t{64} << 20;  // GGUF, including its vocabulary
 
-std::string first_bytes(std::istream& in) {
-  std::string bytes;
-  std::array<char, 1 << 16> part{};
-  while (in.read(part.data(), part.size()), in.gcount() > 0) {
-    bytes.append(part.data(), static_cast<size_t>(in.gcount()));
-    if (bytes.size() >= (is_gguf(bytes) ? kMostHeader : kMostText)) break;
-  }
-  return bytes;
-}
-
 // 0 stands for an option that is not given.
 void check(const std::string& name, double value, double low, double high) {
   if (value == 0 || (value >= low && value <= high)) return;
@@ -40,17 +28,14 @@ void check(const std::string& name, double value, double low, double high) {
        (std::isnan(value) ? "nan" : nlohmann::json(value).dump()));
 }
 
-// Errors name the file as the user did.
-[[noreturn]] void fail_in(const std::string& path, const std::string& what) {
-  const std::string supposed = "config.json: ";
-  const std::string name = std::filesystem::path(path).filename().string();
-  if (what.starts_with(supposed) && name != "config.json") {
-    fail(path + ": " + what.substr(supposed.size()));
+// The error of read_rope_config_bytes() without the name of the file that it supposes.
+std::string without_supposed_name(const std::exception& error) {
+  const std::string what = reason_of(error);
+  for (const std::string supposed : {"config.json: ", "setting: "}) {
+    if (what.starts_with(supposed)) return what.substr(supposed.size());
   }
-  if (what.starts_with("flags: ")) {
-    fail(path + ": " + what + " (it is neither JSON nor GGUF, so it was taken for flags)");
-  }
-  fail(what);
+  if (!what.starts_with("flags: ")) return what;
+  return what + " (it is neither JSON nor GGUF, so it was taken for flags)";
 }
 
 ReadRopeConfig read_dialect(const std::string& marked, const Overrides& overrides) {
@@ -62,6 +47,10 @@ ReadRopeConfig read_dialect(const std::string& marked, const Overrides& override
   const std::string bytes = marked.starts_with(mark) ? marked.substr(mark.size()) : marked;
   if (is_gguf(bytes)) {
     return {"GGUF", "", read_gguf_config(parse_gguf(bytes), overrides)};
+  }
+  if (bytes.size() > kMostText) {
+    fail("setting: expected a configuration of at most " + std::to_string(kMostText) +
+         " bytes, but got more");
   }
   const size_t start = bytes.find_first_not_of(" \t\r\n");
   if (start == std::string::npos) fail("setting: expected a configuration, but got nothing");
@@ -85,15 +74,15 @@ ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides
 }
 
 ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides) {
-  if (path == "-") return read_rope_config_bytes(first_bytes(std::cin), overrides);
+  if (path == "-")
+    return read_rope_config_bytes(read_start_of_standard_input(kMostHeader), overrides);
   const std::string file = config_path(path);
-  std::ifstream in(file, std::ios::binary);
-  const std::string bytes = first_bytes(in);
+  const std::string bytes = read_start(file, kMostHeader);
   if (bytes.empty()) fail("setting: " + file + ": expected a file with something in it");
   try {
     return read_rope_config_bytes(bytes, overrides);
-  } catch (const Error& error) {
-    fail_in(file, error.what());
+  } catch (const std::exception& error) {
+    fail(file + ": " + without_supposed_name(error));
   }
 }
 

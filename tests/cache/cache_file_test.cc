@@ -172,7 +172,7 @@ TEST(SavedCache, AFileIsThereWholeOrAsItWas) {
   fails([&] { save_cache(cache, 99, path); }, "sequence: expected one that was added");
   EXPECT_EQ(cache.rows(load_cache(path, cache)), 3);
   fails([&] { load_cache(folder.path() / "nowhere", cache); }, "nowhere: cannot open it");
-  fails([&] { load_cache(folder.path(), cache); }, "cannot read it");
+  fails([&] { load_cache(folder.path(), cache); }, "expected a file, but got a folder");
   fails(
       [&] {
         write_file(path, "GGUF and more");

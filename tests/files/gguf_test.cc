@@ -87,5 +87,27 @@ TEST(Gguf, HugeNumbersAllocateNothing) {
   error_of(header(3, 0, 1) + key + std::string("\x07\0\0\0\x02", 5), "0 or 1");
 }
 
+// A vocabulary's scores would take eight times their bytes.
+TEST(Gguf, CountsLongArraysWithoutTheirNumbers) {
+  std::string bytes = header(3, 0, 20);
+  for (int n = 0; n < 20; ++n) {
+    const uint64_t count = n == 0 ? 65537 : 65536;
+    bytes += std::string("\1\0\0\0\0\0\0\0", 8) + static_cast<char>('a' + n);
+    bytes += std::string("\x09\0\0\0\0\0\0\0", 8);
+    bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
+    bytes += std::string(count, '\1');
+  }
+  const Gguf gguf = parse_gguf(bytes);
+  uint64_t kept = 0;
+  for (const auto& [key, value] : gguf.metadata) {
+    const auto& array = std::get<GgufArray>(value);
+    EXPECT_EQ(array.count, key == "a" ? 65537 : 65536);
+    EXPECT_TRUE(array.numbers.empty() || array.numbers.size() == array.count) << key;
+    kept += array.numbers.size();
+  }
+  EXPECT_TRUE(std::get<GgufArray>(gguf.metadata.at("a")).numbers.empty());
+  EXPECT_EQ(kept, uint64_t{1} << 20);
+}
+
 }  // namespace
 }  // namespace sextant

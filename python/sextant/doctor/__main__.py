@@ -41,11 +41,13 @@ def _options() -> argparse.ArgumentParser:
 
 
 def _is_gguf(path: pathlib.Path) -> bool:
+    if path.suffix.lower() == ".gguf" or not path.is_file():
+        return path.suffix.lower() == ".gguf"
     try:
         with open(path, "rb") as file:
-            return file.read(4) == b"GGUF" or path.suffix.lower() == ".gguf"
+            return file.read(4) == b"GGUF"
     except OSError:
-        return path.suffix.lower() == ".gguf"
+        return False
 
 
 def _is_of_the_command(subjects: list[str]) -> bool:

@@ -23,6 +23,7 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._files import MOST_JSON, read_bytes
 from .._write_file import write_file
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent.parent
@@ -160,7 +161,7 @@ def command() -> str:
 
 def _from_library(library: Any, path: str, length: int) -> str:
     try:
-        content = pathlib.Path(path).read_bytes()
+        content = read_bytes(path, MOST_JSON)
     except OSError as problem:
         raise ReadingError(f"{path}: {problem.strerror}") from problem
     text = ctypes.c_void_p()

@@ -14,6 +14,7 @@ import pathlib
 import re
 from typing import Any
 
+from .._files import MOST_JSON, read_bytes
 from .reading import Reading, ReadingError, read_fields
 
 # The largest value of each field.
@@ -53,11 +54,19 @@ def resolve(name: str) -> pathlib.Path:
                                f"there is no {path}; doctor downloads nothing")
     reference = path / "refs" / "main"
     if reference.is_file():
-        path = path / "snapshots" / reference.read_text(encoding="utf-8").strip()
-    if not (path / "config.json").is_file():
+        path = path / "snapshots" / _content(reference).decode(errors="replace").strip()
+    if not os.path.lexists(path / "config.json"):
         raise SubjectError(f"{path}: expected a folder with config.json, but "
                            f"{'it has none' if path.is_dir() else 'there is no such folder'}")
+    _content(path / "config.json")  # transformers reads it without a limit
     return path
+
+
+def _content(path: pathlib.Path) -> bytes:
+    try:
+        return read_bytes(path, MOST_JSON)
+    except OSError as error:
+        raise SubjectError(f"{path}: {error.strerror}") from error
 
 
 def _first(fields: Fields, names: tuple[str, ...]) -> str | None:

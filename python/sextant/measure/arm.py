@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 
+from sextant._files import MOST_JSON, read_bytes
 from sextant._write_file import write_file
 from sextant.measure.errors import CannotWrite, MeasureError, Stopped
 
@@ -26,8 +27,10 @@ class Arm:
         self.folder = pathlib.Path(folder)
         path = self.folder / "arm.json"
         try:
-            self.assignment = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            self.assignment = _object(read_bytes(path, MOST_JSON))
+        except OSError as error:
+            raise MeasureError(f"{path}: {error.strerror}") from error
+        except ValueError as error:
             raise MeasureError(f"{path}: expected the assignment of an arm, but got: {error}"
                                ) from error
         self._path = self.folder / "records.jsonl"
@@ -81,18 +84,31 @@ class Arm:
 
     def _read(self) -> list[dict]:
         try:
-            data = self._path.read_bytes()
+            data = read_bytes(self._path)
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise MeasureError(f"{self._path}: {error.strerror}") from error
         whole = data.rfind(b"\n") + 1
         if whole != len(data):
             with open(self._path, "r+b") as file:
                 file.truncate(whole)
         try:
-            return [json.loads(line) for line in data[:whole].splitlines()]
+            return [_object(line) for line in data[:whole].splitlines()]
         except ValueError as error:
             raise MeasureError(f"{self._path}: expected one JSON object per line, but got: {error}"
                                ) from error
+
+
+def _object(text: bytes) -> dict:
+    """Raises ValueError if the text is not a JSON object."""
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("values that are too deep") from error
+    if not isinstance(found, dict):
+        raise ValueError(type(found).__name__)
+    return found
 
 
 class Progress:

@@ -15,6 +15,7 @@ import json
 import pathlib
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
+from sextant._files import MOST_JSON, read_bytes
 from sextant.measure.errors import MeasureError, NoAnswer
 from sextant.measure.server import HttpError, Server
 from sextant.measure.spoken import spoken
@@ -223,11 +224,15 @@ def _counter_of_file(path: pathlib.Path) -> Callable[[str], int]:
     except ModuleNotFoundError as error:
         raise MeasureError(f"endpoint: tokens are counted by {path} with the package tokenizers, "
                            "which is not installed") from error
-    if not path.is_file():
-        raise MeasureError(f"endpoint: model: expected a folder with tokenizer.json, but there is "
-                           f"no {path}")
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        data = read_bytes(path, MOST_JSON)
+    except FileNotFoundError as error:
+        raise MeasureError(f"endpoint: model: expected a folder with tokenizer.json, but there is "
+                           f"no {path}") from error
+    except OSError as error:
+        raise MeasureError(f"endpoint: model: {path}: {error.strerror}") from error
+    try:
+        tokenizer = Tokenizer.from_buffer(data)
     except Exception as error:  # tokenizers raises Exception itself
         raise MeasureError(f"{path}: expected a tokenizer, but got: {error}") from error
     tokenizer.no_truncation()

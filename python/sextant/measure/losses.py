@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from sextant._files import read_bytes
 from sextant.measure.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _documents(tokenizer: Any, path: pathlib.Path, ends: tuple[int, ...], least:
 
     ends: the offsets in the file at which documents end."""
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except OSError as error:
         raise MeasureError(f"{path}: cannot read it: {error.strerror}") from error
     found = []

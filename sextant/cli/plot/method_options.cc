@@ -11,6 +11,7 @@
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"
 #include "sextant/cli/plot/by_scores.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/run/survey.h"
 
 namespace sextant::cli {
@@ -61,11 +62,8 @@ const PlotOption* find(const PlottedMethod& method, const std::string& option) {
 
 // The options of "NAME:OPTION=VALUE:..." and of the JSON object together.
 json own_options(const PlottedMethod& method, const PlotRequest& request) {
-  json options = json::parse(request.options, nullptr, /*allow_exceptions=*/false);
-  if (!options.is_object()) {
-    fail(fmt::format("plot {}: --options: expected a JSON object, but got {}", method.name,
-                     request.options));
-  }
+  json options =
+      checked_json_object(request.options, fmt::format("plot {}: --options", method.name));
   const json named = json::parse(lab::request_of(request.words, "plot").options);
   for (const auto& [option, value] : named.items()) {
     if (options.contains(option)) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/position/far_decay.h"
 #include "sextant/position/position_products.h"
 #include "sextant/rope_config/rope_scaling.h"
@@ -91,7 +92,7 @@ std::vector<Figure> figures_by_options(const PlotValues& values) {
     }
     return rope_figures(values, named, nullptr);
   }
-  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json object = json_or_word(text);
   if (object.is_string()) object = scaling_of_words(object.get<std::string>(), named.where);
   if (!object.is_object()) object = scaling_of_words(text, named.where);
   return rope_figures(values, named, object);

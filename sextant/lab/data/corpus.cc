@@ -9,6 +9,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"
+#include "sextant/base/reason.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/data/check_text.h"
 
@@ -79,10 +80,8 @@ Corpus read_corpus(std::span<const fs::path> paths, double test_share) {
         documents.push_back(read_file(file));
         check_text(documents.back(), file.string());
       }
-    } catch (const fs::filesystem_error& error) {
-      fail("text: " + path.string() + ": " + error.code().message());
-    } catch (const Error& error) {
-      fail(std::string("text: ") + error.what());
+    } catch (const std::exception& error) {
+      fail("text: " + reason_of(error));
     }
   }
   return split_corpus(std::move(documents), test_share);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/plan/stretches.h"
 #include "sextant/lab/run/survey.h"
@@ -115,10 +116,17 @@ bool taken_flag(json& options, const char* name, Task task, const std::string& l
   return value.get<bool>();
 }
 
+// The method that the option "of" names.
+std::string inner_method(const std::string& label, const json& options) {
+  const json of = options.value("of", json("rope"));
+  if (of.is_string()) return of.get<std::string>();
+  fail(fmt::format("methods: {}: of: expected a method's name, but got {}", label, of.dump()));
+}
+
 // Removes the option "weights". Returns the label of the method whose weights are used; "" for its
 // own.
 std::string weights_of(const std::string& label, bool reads, json& options) {
-  std::string of = reads ? options.value("of", "rope") : kOwn;
+  std::string of = reads ? inner_method(label, options) : kOwn;
   if (!options.contains(kWeights)) return of == kOwn ? "" : of;
   const json given = options.at(kWeights);
   options.erase(kWeights);
@@ -210,7 +218,7 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   }
   if (!of.empty()) arm.weights_from = with_memory(of, arm.memory);
   if (arm.method == "window" || arm.method == "chunk") {
-    const json inner = survey_options(options.value("of", "rope"), lengths, arm.memory);
+    const json inner = survey_options(inner_method(arm.label, options), lengths, arm.memory);
     if (!inner.empty() && !options.contains("options")) options["options"] = inner;
   }
   if (arm.tune > 0 && arm.drop_channels > 0) {
@@ -270,8 +278,7 @@ ArmRequest request_of(const std::string& text, const std::string& where) {
     }
     const std::string name = option.substr(0, equals);
     const std::string words = option.substr(equals + 1);
-    json value = json::parse(words, nullptr, /*allow_exceptions=*/false);
-    if (value.is_discarded()) value = words;
+    json value = json_or_word(words);
     if (options.contains(name)) {
       fail(fmt::format("{}: {}: {}: expected it once, but got {} and {}", where, text, name,
                        options[name].dump(), value.dump()));

@@ -41,8 +41,10 @@ void check_label(const std::string& where, const std::string& label) {
 }
 
 ArmsFile read_arms_file(const std::filesystem::path& path) {
-  const std::string where = path.string();
-  const json content = read_settings_file(path);
+  return arms_file_of(read_settings_file(path), path.string());
+}
+
+ArmsFile arms_file_of(const json& content, const std::string& where) {
   JsonFields fields(content, where);
   ArmsFile file;
   const json& arms = fields.at("arms");

@@ -20,6 +20,11 @@ using nlohmann::json;
 constexpr int64_t kBytes = 256;
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
 [[noreturn]] void refuse(const std::string& command, const fs::path& path,
                          const std::string& problem) {
   fail(fmt::format("{}: {}: {}", command, path.string(), problem));
@@ -63,7 +68,7 @@ std::vector<fs::path> weight_files(const std::string& command, const fs::path& f
     if (names.empty()) refuse(command, folder / kIndexFile, "expected a weight_map with files");
     std::vector<fs::path> files;
     for (const std::string& name : names) {
-      if (!fs::exists(folder / name)) {
+      if (!is_file(folder / name)) {
         refuse(command, folder / kIndexFile, "lists " + name + ", which is not there");
       }
       files.push_back(folder / name);
@@ -71,9 +76,9 @@ std::vector<fs::path> weight_files(const std::string& command, const fs::path& f
     return files;
   }
   for (const char* name : {"model.safetensors", "pytorch_model.bin"}) {
-    if (fs::exists(folder / name)) return {folder / name};
+    if (is_file(folder / name)) return {folder / name};
   }
-  if (fs::exists(folder / "pytorch_model.bin.index.json")) {
+  if (is_file(folder / "pytorch_model.bin.index.json")) {
     return {folder / "pytorch_model.bin.index.json"};
   }
   refuse(command, folder,
@@ -102,7 +107,7 @@ fs::path model_path(const fs::path& path) {
 }
 
 bool is_model_of_bytes(const fs::path& path) {
-  if (fs::is_regular_file(path)) return false;
+  if (is_file(path)) return false;
   if (!is_folder_of_model(path)) {
     return !fs::is_directory(path) ||
            std::ranges::none_of(fs::directory_iterator(path), [](const auto& entry) {
@@ -127,7 +132,7 @@ Checkpoint read_checkpoint(const std::string& command, const fs::path& path) {
     config = config_path(path.string());
     found.rope = read_rope_config(config, {});
   } catch (const Error& error) {
-    refuse(command, path, error.what());
+    fail(command + ": " + error.what());
   }
   if (!found.rope.settings.empty()) found.model_type = found.rope.settings.front().model_type;
   found.train_length = train_length_of(found.rope);
@@ -139,8 +144,9 @@ Checkpoint read_checkpoint(const std::string& command, const fs::path& path) {
     refuse(command, path, "expected a folder with config.json and weights, or a .gguf file");
   }
   check_architecture(command, found.path, object_of(found.path / "config.json"));
-  if (!fs::exists(found.path / "tokenizer.json")) {
-    refuse(command, found.path, "expected a tokenizer.json, but has none");
+  if (!is_file(found.path / "tokenizer.json")) {
+    refuse(command, found.path / "tokenizer.json",
+           "expected a tokenizer.json, but there is no such file");
   }
   found.files = sizes_of(weight_files(command, found.path));
   return found;

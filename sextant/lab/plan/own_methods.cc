@@ -30,7 +30,7 @@ std::string source_of_own_method(const std::string& method) {
   if (!std::filesystem::is_regular_file(file)) {
     fail(fmt::format("methods: {}: expected FILE.py:CLASS, but there is no file {}", method, file));
   }
-  return fmt::format("{:08x}", crc32(0, read_file(file)));
+  return fmt::format("{:08x}", crc32(0, read_file(file, kMostJsonBytes)));
 }
 
 }  // namespace sextant::lab

@@ -361,7 +361,7 @@ void from_json(const json& json, Arm& arm) {
   fields.read("label", arm.label);
   check_label("arm", arm.label);
   fields.read("method", arm.method);
-  arm.options = fields.at("options").dump();
+  arm.options = fields.object("options").dump();
   fields.read("seed", arm.seed);
   fields.read("memory", arm.memory);
   fields.read("tune", arm.tune);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -9,6 +10,7 @@
 #include <toml.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/report/result.h"
 
@@ -35,20 +37,49 @@ const std::string& content(const auto& string) {
   }
 }
 
-// Messages of toml11 begin with "[error] toml::function: " and end with an excerpt of the file.
-std::string reason(const std::string& what) {
-  const std::string line = what.substr(0, what.find('\n'));
-  const size_t words = line.find(": ");
-  return words == std::string::npos ? line : line.substr(words + 2);
+// toml11's own words differ between its versions and are no sentences, so only its place is given.
+[[noreturn]] void refuse(const std::filesystem::path& path, const auto& error) {
+  constexpr const char* kExpected = ": expected TOML, but could not read it";
+  if constexpr (requires { error.location(); }) {
+    fail(place(path, error.location()) + kExpected);
+  } else {
+    fail(place(path, error.errors().front().locations().front().first) + kExpected);
+  }
 }
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const auto& error) {
-  constexpr const char* kExpected = ": expected TOML, but: ";
-  if constexpr (requires { error.location(); }) {
-    fail(place(path, error.location()) + kExpected + reason(error.what()));
-  } else {
-    const auto& first = error.errors().front();
-    fail(place(path, first.locations().front().first) + kExpected + reason(first.title()));
+// The place of the last character of a string in TOML that begins at `at`.
+size_t end_of_string(const std::string& text, size_t at) {
+  const std::string quote =
+      text.compare(at, 3, 3, text[at]) == 0 ? text.substr(at, 3) : text.substr(at, 1);
+  for (at += quote.size(); at < text.size(); ++at) {
+    if (quote.size() == 1 && text[at] == '\n') return at - 1;  // an error, which toml11 finds
+    if (text[at] == '\\' && quote[0] == '"') ++at;
+    if (text.compare(at, quote.size(), quote) != 0) continue;
+    at += quote.size() - 1;
+    // A long string may end in two quotes more.
+    const size_t most = quote.size() == 3 ? std::min(at + 2, text.size() - 1) : at;
+    while (at < most && text[at + 1] == quote[0]) ++at;
+    return at;
+  }
+  return text.size();
+}
+
+// toml11 calls itself for each level of a value, and for each part of a dotted key reads all parts
+// before it again. It is given neither many levels nor many parts.
+void check_depth(const std::string& text, const std::filesystem::path& path) {
+  int depth = 0, parts = 1;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '#') at = std::min(text.find('\n', at), text.size()) - 1;
+    if (c == '"' || c == '\'') at = end_of_string(text, at);
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') depth = std::max(0, depth - 1);
+    parts = c == '.' ? parts + 1 : c == '\n' || c == '=' || c == ',' || c == '{' ? 1 : parts;
+    if (depth <= kDeepestJson && parts <= kDeepestJson) continue;
+    const auto line = std::count(text.begin(), text.begin() + static_cast<int64_t>(at), '\n') + 1;
+    fail(fmt::format(
+        "{}: line {}: expected at most {} {}, but got more", path.string(), line, kDeepestJson,
+        depth > kDeepestJson ? "lists and tables within each other" : "parts of a key"));
   }
 }
 
@@ -56,7 +87,10 @@ class Converter {
  public:
   explicit Converter(const std::filesystem::path& path) : path_(path) {}
 
-  json convert(const toml::value& value, const std::string& key) const {
+  json convert(const toml::value& value, const std::string& key, int depth = 0) const {
+    if (depth > kDeepestJson) {
+      wrong(value, key, fmt::format("at most {} lists and tables within each other", kDeepestJson));
+    }
     switch (value.type()) {
       case toml::value_t::boolean:
         return value.as_boolean();
@@ -72,14 +106,15 @@ class Converter {
       case toml::value_t::array: {
         json array = json::array();
         for (const toml::value& element : value.as_array()) {
-          array.push_back(convert(element, key));
+          array.push_back(convert(element, key, depth + 1));
         }
         return array;
       }
       case toml::value_t::table: {
         json object = json::object();
         for (const auto& [name, element] : value.as_table()) {
-          object[name] = convert(element, key.empty() ? name : fmt::format("{}.{}", key, name));
+          object[name] =
+              convert(element, key.empty() ? name : fmt::format("{}.{}", key, name), depth + 1);
         }
         return object;
       }
@@ -105,11 +140,22 @@ class Converter {
 
 json read_settings_file(const std::filesystem::path& path) {
   if (path.extension() != ".toml") return read_json(path);
-  std::istringstream text(read_file(path));
+  return in_file(path, [&] { return parse_toml(read_file(path, kMostSettingsBytes), path); });
+}
+
+json parse_toml(const std::string& text, const std::filesystem::path& path) {
+  check_depth(text, path);
+  std::istringstream stream(text);
   try {
-    return Converter(path).convert(toml::parse(text, path.string()), "");
+    json content = Converter(path).convert(toml::parse(stream, path.string()), "");
+    static_cast<void>(content.dump());  // throws for a text that is no UTF-8
+    return content;
   } catch (const toml::syntax_error& error) {
     refuse(path, error);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {  // toml11 has more of them, and those of the standard library
+    fail(path.string() + ": expected TOML in UTF-8, but could not read it");
   }
 }
 

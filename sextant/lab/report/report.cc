@@ -148,7 +148,7 @@ bool is_written(const fs::path& directory, const nlohmann::json& manifest, const
   const bool same_status = status.empty()
                                ? html.find("<p class=\"status\">") == std::string::npos
                                : html.find(chart::status_html(status)) != std::string::npos;
-  return same_status && read_json(data) == results_json(manifest, findings);
+  return same_status && read_file(data) == results_text(manifest, findings);
 }
 
 void write_results(const fs::path& directory, const nlohmann::json& manifest,

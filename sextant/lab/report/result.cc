@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
 
 namespace sextant::lab {
@@ -222,12 +222,8 @@ void from_json(const json& json, ArmResult& result) {
 }
 
 json read_json(const std::filesystem::path& path) {
-  const std::string text = read_file(path);
-  try {
-    return json::parse(text);
-  } catch (const json::parse_error& error) {
-    fail(path.string() + ": expected JSON, but byte " + std::to_string(error.byte) + " is not");
-  }
+  return in_file(path,
+                 [&] { return checked_json(read_file(path, kMostJsonBytes), path.string()); });
 }
 
 void write_json(const std::filesystem::path& path, const json& json) {

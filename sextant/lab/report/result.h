@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sextant/files/read_file.h"
 #include "sextant/lab/plan/settings.h"
 
 namespace sextant::lab {
@@ -116,8 +117,12 @@ inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kLogFile = "log.txt";
 
-// Throws Error that names the file if it is missing or malformed.
+// Throws Error that names the file if it is missing, malformed or too large.
 nlohmann::json read_json(const std::filesystem::path& path);
+template <class T>
+T read_json_as(const std::filesystem::path& path) {
+  return in_file(path, [&] { return read_json(path).get<T>(); });
+}
 void write_json(const std::filesystem::path& path, const nlohmann::json& json);
 
 }  // namespace sextant::lab

@@ -4,19 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/report/interval.h"
 
 namespace sextant::lab {
 namespace {
-
-using nlohmann::json;
 
 // Two right and two wrong answers are added (Agresti and Coull 1998). A share of expected strings
 // varies at most as much as a right or wrong answer of the same mean.
@@ -25,37 +24,6 @@ ScoreInterval agresti_coull(double mean, size_t count) {
   const double share = (mean * static_cast<double>(count) + 2) / guarded;
   const double half = kNormal95 * std::sqrt(share * (1 - share) / guarded);
   return {.mean = mean, .low = std::max(0.0, share - half), .high = std::min(1.0, share + half)};
-}
-
-RetrievalSample sample_of(const json& record) {
-  RetrievalSample sample;
-  try {
-    sample = {.task = record.at("task"),
-              .length = record.at("length"),
-              .depth = {},
-              .sample = record.at("sample"),
-              .tokens = record.at("tokens"),
-              .score = {},
-              .expected = record.at("expected"),
-              .answer = record.at("answer"),
-              .unscored = {}};
-    if (!record.at("depth").is_null()) sample.depth = record.at("depth").get<double>();
-    if (record.at("score").is_null()) {
-      sample.unscored = record.at("unscored");
-    } else {
-      sample.score = record.at("score").get<double>();
-    }
-  } catch (const json::exception& error) {
-    fail(fmt::format("retrieval: expected the record of a sample, but got {}: {}",
-                     record.dump(-1, ' ', false, json::error_handler_t::replace), error.what()));
-  }
-  const auto check = [](const char* field, double value) {
-    if (value >= 0 && value <= 1) return;
-    fail(fmt::format("retrieval: {}: expected a number from 0 to 1, but got {}", field, value));
-  };
-  if (sample.score) check("score", *sample.score);
-  if (sample.depth) check("depth", *sample.depth);
-  return sample;
 }
 
 ScoreInterval interval_of(const RetrievalScores& found, const std::string& task, int64_t length) {
@@ -137,17 +105,37 @@ ScoreInterval mean_of_tasks(std::span<const ScoreInterval> tasks) {
           .high = std::min(1.0, mean + std::sqrt(above) / count)};
 }
 
-RetrievalScores retrieval_scores(std::span<const json> records) {
+RetrievalSample retrieval_sample(const JsonFields& fields) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  RetrievalSample sample{.task = fields.string("task"),
+                         .length = fields.integer("length", 0, kMost),
+                         .depth = fields.optional_number("depth", 0, 1),
+                         .sample = fields.integer("sample", 0, kMost),
+                         .tokens = fields.integer("tokens", 0, kMost),
+                         .score = {},
+                         .expected = {},
+                         .answer = fields.string("answer"),
+                         .unscored = {}};
+  fields.read("expected", sample.expected);
+  if (fields.at("score").is_null())
+    sample.unscored = fields.string("unscored");
+  else
+    sample.score = fields.number("score", 0, 1);
+  return sample;
+}
+
+RetrievalScores retrieval_scores(std::vector<RetrievalSample> samples) {
   RetrievalScores found;
   std::set<int64_t> lengths;
   std::set<double> depths;
   std::map<std::tuple<std::string, int64_t, int64_t>, size_t> places;
-  for (const json& record : records) {
-    RetrievalSample sample = sample_of(record);
+  for (RetrievalSample& sample : samples) {
     const auto [place, is_new] =
         places.try_emplace({sample.task, sample.length, sample.sample}, found.samples.size());
     if (is_new) found.samples.emplace_back();
-    found.samples[place->second] = sample;
+    found.samples[place->second] = std::move(sample);
+  }
+  for (const RetrievalSample& sample : found.samples) {
     lengths.insert(sample.length);
     if (sample.depth) depths.insert(*sample.depth);
     if (std::ranges::find(found.tasks, sample.task) == found.tasks.end()) {

@@ -13,11 +13,14 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+namespace sextant {
+class JsonFields;
+}
 
 namespace sextant::lab {
 
@@ -71,9 +74,11 @@ struct RetrievalScores {
   std::vector<RetrievalSample> samples;
 };
 
-// `records` are those of an arm that measures "retrieval" (python/sextant/measure); of two records
-// of one prompt the later counts. Throws Error if there are none, if one has a wrong field, if none
-// has a score, or if a task lacks a length.
-RetrievalScores retrieval_scores(std::span<const nlohmann::json> records);
+// Reads the record of a sample that an arm of "retrieval" made (python/sextant/measure).
+RetrievalSample retrieval_sample(const JsonFields& fields);
+
+// Of two samples of one prompt the later counts. Throws Error if there are none, if none has a
+// score, or if a task lacks a length.
+RetrievalScores retrieval_scores(std::vector<RetrievalSample> samples);
 
 }  // namespace sextant::lab

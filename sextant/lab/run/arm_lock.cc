@@ -9,14 +9,15 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <utility>
 
+#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
+#include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
 
 namespace sextant::lab {
@@ -28,9 +29,13 @@ using nlohmann::json;
 constexpr int kAttempts = 5;
 constexpr int kFieldsToStart = 19;  // of /proc/PID/stat from the state, the first after the name
 
+// Empty if there is no such file.
 std::string content_of(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  try {
+    return read_file(path, kMostNoteBytes);
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 // The time at which a process started, in ticks since the boot; empty if it is gone or killed.
@@ -87,22 +92,42 @@ std::optional<double> age(const fs::path& path) {
   return seconds(now.st_mtim) - seconds(touched.st_mtim);
 }
 
+struct Owner {
+  std::string host, started, machine;
+  int64_t process = 0;
+};
+
+// The owner described by a lock's content; nullopt if it describes none.
+std::optional<Owner> owner_of(const std::string& content) {
+  try {
+    const json object = checked_json(content, "lock");
+    const JsonFields fields(object, "lock");
+    Owner owner;
+    fields.read("host", owner.host);
+    fields.read("process", owner.process);
+    fields.read("started", owner.started);
+    fields.read("machine", owner.machine);
+    return owner;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 // Whether the owner described by `content` lives as far as this machine can tell.
 bool is_alive(const fs::path& path, const std::string& content) {
-  const json owner = json::parse(content, nullptr, false);
-  if (owner.is_object() && owner.value("machine", "") == machine()) {
-    const std::string start = start_of(owner.value("process", int64_t{}));
-    return !start.empty() && start == owner.value("started", "");
+  const std::optional<Owner> owner = owner_of(content);
+  if (owner && owner->machine == machine()) {
+    const std::string start = start_of(owner->process);
+    return !start.empty() && start == owner->started;
   }
   const std::optional<double> seconds = age(path);
   return seconds && *seconds < static_cast<double>(kStaleSeconds.count());
 }
 
 std::string description(const std::string& content) {
-  const json owner = json::parse(content, nullptr, false);
-  if (!owner.is_object()) return "another process";
-  return fmt::format("process {} on host {}", owner.value("process", int64_t{}),
-                     owner.value("host", "unknown"));
+  const std::optional<Owner> owner = owner_of(content);
+  if (!owner) return "another process";
+  return fmt::format("process {} on host {}", owner->process, owner->host);
 }
 
 // False if the file exists.

@@ -7,6 +7,7 @@
 #include <exception>
 #include <string>
 
+#include "sextant/base/reason.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/print.h"
@@ -68,9 +69,10 @@ int run_arm_process(const ArmProcess& process, const std::function<int(const Wat
   try {
     return run(watch);
   } catch (const std::exception& error) {
-    send_line(file, line_of_failure(error.what()));
+    const std::string reason = reason_of(error);
+    send_line(file, line_of_failure(reason));
     const bool by_disk = dynamic_cast<const CannotWrite*>(&error) != nullptr;
-    print_error(error.what());
+    print_error(reason);
     return by_disk ? kCannotWriteStatus : 1;
   }
 }

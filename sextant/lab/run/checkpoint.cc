@@ -6,6 +6,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/checked_bytes.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
@@ -52,8 +53,7 @@ std::string payload_of(const Checkpoint& checkpoint) {
 Checkpoint parse_payload(int64_t step, std::string_view payload) {
   ByteReader in(kWhat, payload);
   const auto index_bytes = in.number<uint64_t>("index length");
-  const std::string_view text = in.take("index", index_bytes);
-  const json index = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json index = checked_json(std::string(in.take("index", index_bytes)), "checkpoint: index");
   Checkpoint checkpoint{.step = step, .belongs_to = {}, .sections = {}};
   JsonFields fields(index, "checkpoint: index");
   fields.read("belongs_to", checkpoint.belongs_to);

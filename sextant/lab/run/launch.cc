@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "sextant/base/error.h"
+#include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/run/arm_lock.h"
 #include "sextant/lab/run/shell_word.h"
@@ -53,10 +54,12 @@ std::vector<std::string> launched(const std::vector<std::string>& launcher,
 }
 
 Report read_progress(const fs::path& folder) {
-  std::ifstream file(folder / kProgress);
-  std::string line;
-  std::getline(file, line);
-  return report_of(line).value_or(Report{});
+  try {
+    const std::string text = read_file(folder / kProgress, kMostNoteBytes);
+    return report_of(text.substr(0, text.find('\n'))).value_or(Report{});
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 void write_progress(const fs::path& folder, const Report& report) {

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <climits>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/arm_lock.h"
 #include "sextant/lab/run/launch.h"
@@ -41,7 +43,11 @@ int run(const std::vector<std::string>& folders, int threads, const ArmProcess& 
   }
   if (folders.size() > 1) fail("arm: FOLDER: expected one arm of a survey, but got more");
   if (threads == 0) {
-    threads = read_json(fs::path(first) / kArmFile).at("settings").value("threads", 1);
+    const fs::path path = fs::path(first) / kArmFile;
+    const nlohmann::json file = read_json(path);
+    const nlohmann::json& settings = JsonFields(file, path.string()).object("settings");
+    const JsonFields fields(settings, path.string() + ": settings");
+    threads = static_cast<int>(fields.optional_integer("threads", 1, INT_MAX).value_or(1));
   }
   if (is_own_arm(first)) {
     if (!process.device.empty() && process.device != kCpu) {

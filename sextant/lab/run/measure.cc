@@ -5,14 +5,16 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <climits>
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <set>
 
 #include "sextant/base/error.h"
+#include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/machines.h"
+#include "sextant/lab/report/records.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/last_line.h"
@@ -164,10 +166,14 @@ MeasureEnd say_facts(const Measurement& measurement) {
   std::vector<std::string> machines;
   std::set<std::string> notes, rules;
   for (const MeasuredArm& arm : measurement.arms) {
-    const json facts = facts_of(measurement, arm);
-    machines.push_back(facts.value("machine", ""));
-    rules.insert(facts.value("special_tokens", "none"));
-    for (const json& text : facts.value("notes", json::array())) notes.insert(text);
+    const MeasuredFacts facts = facts_of(measurement, arm);
+    const std::string where = (folder_of(measurement, arm) / kMeasuredFile).string();
+    const JsonFields fields(facts.all, where);
+    machines.push_back(facts.machine);
+    rules.insert(fields.optional_string("special_tokens").value_or("none"));
+    std::vector<std::string> own;
+    if (fields.has("notes")) fields.read("notes", own);
+    notes.insert(own.begin(), own.end());
   }
   if (rules.size() > 1) {
     fail(
@@ -223,17 +229,20 @@ MeasureEnd run_measurement(const Measurement& measurement) {
   return say_facts(measurement);
 }
 
-std::vector<json> records_of(const Measurement& measurement, const MeasuredArm& arm) {
-  std::ifstream file(folder_of(measurement, arm) / "records.jsonl");
-  std::vector<json> records;
-  std::string line;
-  while (std::getline(file, line)) records.push_back(json::parse(line));
-  return records;
+void for_each_record(const Measurement& measurement, const MeasuredArm& arm,
+                     const std::function<void(const JsonFields&)>& take) {
+  const fs::path path = folder_of(measurement, arm) / "records.jsonl";
+  for_each_record(read_file(path), path.string(), take);
 }
 
-json facts_of(const Measurement& measurement, const MeasuredArm& arm) {
-  return is_done(measurement, arm) ? read_json(folder_of(measurement, arm) / kMeasuredFile)
-                                   : json();
+MeasuredFacts facts_of(const Measurement& measurement, const MeasuredArm& arm) {
+  if (!is_done(measurement, arm)) return {};
+  const fs::path path = folder_of(measurement, arm) / kMeasuredFile;
+  MeasuredFacts facts{.all = read_json(path)};
+  const JsonFields fields(facts.all, path.string());
+  facts.machine = fields.optional_string("machine").value_or("");
+  facts.weights = fields.optional_integer("weights", 0, INT64_MAX).value_or(0);
+  return facts;
 }
 
 bool is_measured_arm(const fs::path& folder) {
@@ -242,7 +251,10 @@ bool is_measured_arm(const fs::path& folder) {
 
 int run_measured_arms(const std::vector<std::string>& folders, const ArmProcess& process,
                       const Watch& watch) {
-  set_threads(read_json(fs::path(folders.front()) / kArmFile).value("threads", 1));
+  const fs::path path = fs::path(folders.front()) / kArmFile;
+  const json assignment = read_json(path);
+  const JsonFields fields(assignment, path.string());
+  set_threads(static_cast<int>(fields.optional_integer("threads", 1, INT_MAX).value_or(1)));
   std::vector<std::string> words{"--progress-fd", std::to_string(process.progress_file)};
   words.insert(words.end(), folders.begin(), folders.end());
   return run_python("sextant.measure", words, kMustHave, [&] { return *watch.stop != 0; });

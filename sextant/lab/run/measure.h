@@ -10,11 +10,14 @@
 //   log.txt                   the worker's output
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/run/arm_process.h"
 #include "sextant/lab/run/hand_out.h"
 
@@ -47,10 +50,17 @@ enum class MeasureEnd {
 // if the folder holds another measurement.
 MeasureEnd run_measurement(const Measurement& measurement);
 
-// The records of an arm in the order in which they were made, and its done.json; empty and null if
-// there are none.
-std::vector<nlohmann::json> records_of(const Measurement& measurement, const MeasuredArm& arm);
-nlohmann::json facts_of(const Measurement& measurement, const MeasuredArm& arm);
+// Calls take() with each record of an arm, in the order in which they were made.
+void for_each_record(const Measurement& measurement, const MeasuredArm& arm,
+                     const std::function<void(const JsonFields&)>& take);
+
+// The content of an arm's done.json.
+struct MeasuredFacts {
+  nlohmann::json all;   // null if the arm is not done
+  std::string machine;  // empty if it does not say it
+  int64_t weights = 0;  // 0 if it does not say it
+};
+MeasuredFacts facts_of(const Measurement& measurement, const MeasuredArm& arm);
 
 // Whether FOLDER/arm.json is an assignment of a measurement.
 bool is_measured_arm(const std::filesystem::path& folder);

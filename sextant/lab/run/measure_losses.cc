@@ -15,6 +15,7 @@
 #include "sextant/lab/plan/engine_words.h"
 #include "sextant/lab/plan/stretch_candidates.h"
 #include "sextant/lab/report/extension.h"
+#include "sextant/lab/report/records.h"
 
 namespace sextant::lab {
 namespace {
@@ -109,21 +110,24 @@ class Losses {
     }
     std::vector<std::vector<double>> bins;  // by bin, then by block
     CandidateLosses losses{.candidate = candidate, .blocks = {}, .by_position = {.bin = kBin}};
-    for (const json& record : records_of(measurement_, measurement_.arms.at(n))) {
-      const auto block = record.at("block").get<size_t>();
-      const auto at = static_cast<size_t>(
-          std::ranges::find(lengths, record.at("length").get<int64_t>()) - lengths.begin());
-      const auto nats = record.at("nats").get<std::vector<double>>();
-      const auto tokens = record.at("tokens").get<std::vector<double>>();
-      const json& last = record.at("last");
-      losses.seconds += record.value("seconds", 0.0);
-      found.at(at).loss.at(block) =
+    for_each_record(measurement_, measurement_.arms.at(n), [&](const JsonFields& fields) {
+      const LossRecord record = loss_record(fields, lengths, blocks());
+      const auto at =
+          static_cast<size_t>(std::ranges::find(lengths, record.length) - lengths.begin());
+      const std::vector<double>&nats = record.nats, &tokens = record.tokens;
+      losses.seconds += record.seconds;
+      found[at].loss[record.block] =
           std::reduce(nats.begin(), nats.end()) / std::reduce(tokens.begin(), tokens.end());
-      found.at(at).sliding.at(block) = last.at(0).get<double>() / last.at(1).get<double>();
-      if (at + 1 != lengths.size()) continue;
-      bins.resize(nats.size(), std::vector<double>(count));
-      for (size_t bin = 0; bin < nats.size(); ++bin) bins[bin].at(block) = nats[bin] / tokens[bin];
-    }
+      found[at].sliding[record.block] = record.last_nats / record.last_tokens;
+      if (at + 1 != lengths.size()) return;
+      if (bins.empty()) bins.resize(nats.size(), std::vector<double>(count));
+      if (nats.size() != bins.size()) {
+        fields.refuse("nats", fmt::format("{} numbers, as in the line before", bins.size()));
+      }
+      for (size_t bin = 0; bin < nats.size(); ++bin) {
+        bins[bin][record.block] = nats[bin] / tokens[bin];
+      }
+    });
     losses.blocks = found;
     for (const std::vector<double>& bin : bins) {
       losses.by_position.loss.push_back(mean_of_blocks(bin));
@@ -135,18 +139,17 @@ class Losses {
   ModelEvaluation described(const CandidateLosses& losses, int64_t reference) const {
     const std::vector<int64_t>& lengths = request_.text.lengths;
     const auto at = static_cast<size_t>(std::ranges::find(lengths, reference) - lengths.begin());
-    return {
-        .method = checkpoint_.model_type,
-        .options = "{}",
-        .train_length = checkpoint_.train_length,
-        .weights = facts_of(measurement_, measurement_.arms.front()).value("weights", int64_t{}),
-        .blocks = blocks(),
-        .stride = request_.text.stride,
-        .lengths = at_lengths(lengths, losses.blocks, at),
-        .reference = reference,
-        .unit = "token",
-        .bytes_per_token = bytes_per_token(),
-        .by_position = losses.by_position};
+    return {.method = checkpoint_.model_type,
+            .options = "{}",
+            .train_length = checkpoint_.train_length,
+            .weights = facts_of(measurement_, measurement_.arms.front()).weights,
+            .blocks = blocks(),
+            .stride = request_.text.stride,
+            .lengths = at_lengths(lengths, losses.blocks, at),
+            .reference = reference,
+            .unit = "token",
+            .bytes_per_token = bytes_per_token(),
+            .by_position = losses.by_position};
   }
 
  private:
@@ -156,10 +159,11 @@ class Losses {
 
   double bytes_per_token() const {
     double bytes = 0, tokens = 0;
-    for (const json& record : records_of(measurement_, measurement_.arms.front())) {
-      tokens += record.at("last").at(1).get<double>();
-      bytes += record.at("last").at(2).get<double>();
-    }
+    for_each_record(measurement_, measurement_.arms.front(), [&](const JsonFields& fields) {
+      const LossRecord record = loss_record(fields, request_.text.lengths, blocks());
+      tokens += record.last_tokens;
+      bytes += record.last_bytes;
+    });
     return bytes / tokens;
   }
 

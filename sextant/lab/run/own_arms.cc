@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/files/read_file.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/plugin.h"
@@ -28,8 +29,11 @@ std::vector<std::string> words(std::vector<std::string> last, int progress_file)
 }  // namespace
 
 bool is_own_arm(const std::filesystem::path& folder) {
-  const nlohmann::json file = read_json(folder / kArmFile);
-  return file.contains("arm") && is_own_method(file.at("arm").get<Arm>().method);
+  const std::filesystem::path path = folder / kArmFile;
+  return in_file(path, [&] {
+    const nlohmann::json file = read_json(path);
+    return file.contains("arm") && is_own_method(file.at("arm").get<Arm>().method);
+  });
 }
 
 int run_own_arm(const std::string& folder, int threads, const ArmProcess& process,

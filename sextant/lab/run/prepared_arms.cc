@@ -2,8 +2,11 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
+#include "sextant/files/read_file.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/measure.h"
 #include "sextant/lab/run/survey_arms.h"
@@ -19,18 +22,22 @@ ScheduledArm arm_in(const fs::path& folder) {
     fail("arm: FOLDER: expected a folder of an arm, with " + std::string(kArmFile) + ", but got " +
          folder.string());
   }
-  const json file = read_json(folder / kArmFile);
   if (is_measured_arm(folder)) {
     return {.name = folder.filename().string(), .folder = folder, .done_file = kMeasuredFile};
   }
-  const auto arm = file.at("arm").get<Arm>();
+  const fs::path path = folder / kArmFile;
+  const json file = read_json(path);
+  const auto [arm, settings] = in_file(path, [&] {
+    const JsonFields fields(file, kArmFile);
+    return std::pair(fields.at("arm").get<Arm>(), fields.at("settings").get<Settings>());
+  });
   const fs::path siblings = folder.parent_path();
   const std::string& from = arm.weights_from;
   return {.name = arm.name(),
           .folder = folder,
           .done_file = kResultFile,
           .needs = from.empty() ? fs::path() : siblings / folder_name(from),
-          .work = work_of(file.at("settings").get<Settings>(), arm)};
+          .work = work_of(settings, arm)};
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,6 +61,8 @@ struct ArmsFile {
 };
 // Throws Error that names the file and the field.
 ArmsFile read_arms_file(const std::filesystem::path& path);
+// The same for the content of a file.
+ArmsFile arms_file_of(const nlohmann::json& content, const std::string& where);
 
 // Returns the settings with some overridden by a JSON object: {"test": {"blocks": 16}}. Throws
 // Error, whose text begins with `where`, for an unknown setting.

@@ -1,7 +1,10 @@
 #include "sextant/lab/run/survey_arms.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
+#include "sextant/base/error.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/report/result.h"
 
@@ -9,6 +12,9 @@ namespace sextant::lab {
 namespace {
 
 namespace fs = std::filesystem;
+
+// File systems have names of up to 255 bytes; files of charts have endings beside the label.
+constexpr size_t kMostNameBytes = 200;
 
 // Multiplications per token, which approximate its cost.
 double weights_read(const DecoderOptions& model) {
@@ -21,6 +27,12 @@ double weights_read(const DecoderOptions& model) {
 std::string folder_name(std::string arm_name) {
   for (size_t n = arm_name.find('/'); n != std::string::npos; n = arm_name.find('/')) {
     arm_name.replace(n, 1, "%2F");
+  }
+  if (arm_name.size() > kMostNameBytes) {
+    fail(
+        fmt::format("methods: {}: expected a name of at most {} bytes for its folder, but got {}; "
+                    "--arms takes a label for each method",
+                    arm_name, kMostNameBytes, arm_name.size()));
   }
   return arm_name;
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "sextant/base/error.h"
+#include "sextant/base/reason.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/tables_text.h"
@@ -45,7 +46,7 @@ std::vector<ArmResult> results_of(const SurveyOptions& options,
     auto found = known.find(arm.name());
     if (found == known.end()) {
       const std::filesystem::path path = arm_directory(options.directory, arm) / kResultFile;
-      const auto result = read_json(path).get<ArmResult>();
+      const auto result = read_json_as<ArmResult>(path);
       if (nlohmann::json(result.arm) != nlohmann::json(arm)) {
         fail("survey: " + path.string() + ": expected a result of " + nlohmann::json(arm).dump() +
              ", but it is one of " + nlohmann::json(result.arm).dump());
@@ -93,10 +94,10 @@ std::string SurveySoFar::update() {
                          tables_text(findings));
     }
     return text + write(findings);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     // The arms continue. An error that persists is thrown again when all are done.
     failed_ = true;
-    return fmt::format("results so far: {}", error.what());
+    return fmt::format("results so far: {}", reason_of(error));
   }
 }
 

@@ -209,7 +209,9 @@ TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result,
   for (const AtLength& at : result.lengths) {
     print("{:>8}{:>16.3f}{:>22.3f}\n", at.length, at.loss.value, std::exp(at.loss.value));
   }
-  const std::string architecture = read_json(directory / kConfigFile).at("architectures").at(0);
+  const fs::path config = directory / kConfigFile;
+  const auto architecture = in_file(
+      config, [&] { return read_json(config).at("architectures").at(0).get<std::string>(); });
   if (architecture == "SextantDecoder") {
     print("\nSextant's own form: transformers has no architecture that computes this ({}).\n",
           open_plugin(options.plan.settings.threads).obstacle(directory));
@@ -305,7 +307,7 @@ TrainEnd train_model(const TrainModelOptions& options) {
   }
   publish(arm_directory(work, plan.arm), options.directory);
   const fs::path result = arm_directory(work, plan.arm) / kResultFile;
-  return say_result(options, read_json(result).get<ArmResult>(), corpus);
+  return say_result(options, read_json_as<ArmResult>(result), corpus);
 }
 
 }  // namespace sextant::lab

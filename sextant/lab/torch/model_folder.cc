@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/base/reason.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/safetensors.h"
 #include "sextant/files/write_file.h"
@@ -148,8 +149,8 @@ WeightsFile read_weights_file(const fs::path& folder) {
   WeightsFile file{.path = folder / kWeightsFile, .bytes = read_file(folder / kWeightsFile)};
   try {
     file.content = parse_safetensors(file.bytes);
-  } catch (const Error& error) {
-    fail("weights: " + file.path.string() + ": " + error.what());
+  } catch (const std::exception& error) {
+    fail("weights: " + file.path.string() + ": " + reason_of(error));
   }
   return file;
 }
@@ -232,12 +233,7 @@ ReadConfig read_config_of(const fs::path& folder) {
          kWeightsFile);
   }
   const fs::path path = folder / kConfigFile;
-  const json config = read_json(path);
-  try {
-    return hugging_face::read_config(config);
-  } catch (const Error& error) {
-    fail(folder.string() + "/" + error.what());
-  }
+  return in_file(path, [&] { return hugging_face::read_config(read_json(path)); });
 }
 
 Decoder blank(const ModelConfig& config) {

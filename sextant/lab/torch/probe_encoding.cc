@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/models/init.h"
 #include "sextant/torch/method.h"
 
@@ -18,12 +19,6 @@ namespace sextant::lab {
 namespace {
 
 constexpr uint64_t kSeed = 1;
-
-nlohmann::json parsed(const std::string& options) {
-  nlohmann::json result = nlohmann::json::parse(options, nullptr, /*allow_exceptions=*/false);
-  if (!result.is_object()) fail("options: expected a JSON object, but got " + options);
-  return result;
-}
 
 std::vector<double> numbers(const at::Tensor& x) {
   const at::Tensor flat = x.contiguous();
@@ -75,7 +70,8 @@ Encoding encode(const EncodingRequest& request) {
                             .head_dim = request.head_dim,
                             .width = request.heads * request.head_dim,
                             .train_length = request.length};
-  const auto method = make_method(request.method, shape, parsed(request.options));
+  const auto method =
+      make_method(request.method, shape, checked_json_object(request.options, "options"));
   std::vector<at::Tensor> parameters;
   for (const ParameterSpec& spec : method->parameters())
     parameters.push_back(initial_value(spec, kSeed, "position." + spec.name));

@@ -14,6 +14,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
+#include "sextant/files/read_file.h"
 #include "sextant/lab/run/checkpoint.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/survey_arms.h"
@@ -183,8 +184,10 @@ class ArmTraining {
 ArmTask task_of(const json& file, const std::string& what, const fs::path& directory) {
   JsonFields fields(file, what);
   ArmTask task;
-  task.arm = fields.at("arm").get<Arm>();
-  task.settings = fields.at("settings").get<Settings>();
+  in_file(what, [&] {
+    task.arm = fields.at("arm").get<Arm>();
+    task.settings = fields.at("settings").get<Settings>();
+  });
   const json& text = fields.at("text");
   std::vector<std::string> files;
   fields.read("files", files);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 
 namespace sextant {
 namespace {
@@ -28,12 +29,6 @@ ModelShape model_shape(const std::vector<int64_t>& sizes) {
           .train_length = sizes[5]};
 }
 
-json parse(const std::string& sequence) {
-  json parsed = json::parse(sequence, nullptr, false);
-  if (!parsed.is_object()) fail("method: options: expected a JSON object, but got " + sequence);
-  return parsed;
-}
-
 class RecentMethods {
  public:
   using Key = std::tuple<std::string, std::vector<int64_t>, std::string>;
@@ -43,9 +38,10 @@ class RecentMethods {
     auto found = std::ranges::find(entries_, key, &Entry::first);
     if (found == entries_.end()) {
       const auto& [name, sizes, options] = key;
-      entries_.emplace_front(key,
-                             CachedMethod{make_method(name, model_shape(sizes), parse(options)),
-                                          std::make_shared<PlanCache>(kPlansOfMethod)});
+      entries_.emplace_front(
+          key, CachedMethod{make_method(name, model_shape(sizes),
+                                        checked_json_object(options, "method: options")),
+                            std::make_shared<PlanCache>(kPlansOfMethod)});
       if (entries_.size() > kMost) entries_.pop_back();
     } else {
       entries_.splice(entries_.begin(), entries_, found);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/position/binary.h"
 #include "sextant/position/buckets.h"
 #include "sextant/position/clock.h"
@@ -144,7 +145,7 @@ std::tuple<at::Tensor, double, double> described(const Spectrum& spectrum, doubl
 std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base,
                                                         const std::string& stretch, int64_t length,
                                                         int64_t train_length) {
-  const nlohmann::json given = nlohmann::json::parse(stretch, nullptr, false);
+  const nlohmann::json given = json_or_word(stretch);
   const nlohmann::json object =
       given.is_string() ? scaling_of_words(given.get<std::string>(), "stretch") : given;
   const RopeScaling scaling =

@@ -113,8 +113,48 @@ TEST_F(TomlArms, SayWhatIsWrongAndWhere) {
           "line 1, column 45: arms.options.base: expected a finite number, but got inf");
   refuses("arms = [\"t5\"]\nlengths = [1]\n", "lengths: expected no such field");
   refuses("arms = [{label = \"a\"}]\n", "arms: method: expected a value");
+  refuses("arms = ]\n", "line 1, column 8: expected TOML, but could not read it");
   EXPECT_THAT([] { read_arms_file("/no/such/arms.toml"); },
               ThrowsMessage<Error>(HasSubstr("/no/such/arms.toml")));
+}
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int n = 0; n < times; ++n) all += text;
+  return all;
+}
+
+// toml11 would exhaust the stack, or for a dotted key take minutes.
+TEST_F(TomlArms, AreBoundedInDepth) {
+  const std::string levels = "expected at most 64 lists and tables within each other, but got more";
+  const std::string parts = "expected at most 64 parts of a key, but got more";
+  for (const int depth : {65, 8000, 100'000}) {
+    refuses("arms = 1\na = " + repeated("[", depth) + repeated("]", depth), "line 2: " + levels);
+    refuses("a = " + repeated("{b = ", depth) + "1" + repeated("}", depth), "line 1: " + levels);
+    refuses("\n\na" + repeated(".a", depth) + " = 1", "line 3: " + parts);
+    refuses("[a" + repeated(" . \"a\"", depth) + "]", "line 1: " + parts);
+    refuses("a = {b" + repeated(".'a'", depth) + " = 1}", "line 1: " + parts);
+  }
+  // Brackets are also seen behind a string that ends in more quotes or in a backslash.
+  const std::string deep = repeated("[", 8000);
+  for (const std::string word : {R"("")", R"('')", R"("#")", R"('\')", R"("\"")", R"("""a""")",
+                                 "\"\"\"\n\"\"\"\"\"", "'''[\n'''''"}) {
+    EXPECT_THAT([&] { read("a = [" + word + ", " + deep); },
+                ThrowsMessage<Error>(HasSubstr(levels)))
+        << word;
+  }
+  // Parts of tables and of keys add up.
+  refuses("[a" + repeated(".a", 40) + "]\nb" + repeated(".b", 40) + " = 1", "line 2, column");
+  const std::string harmless = "arms = [\"t5\"]  # " + deep + "\n[settings]\nx = \"" + deep +
+                               "\"\ny = '''\n" + deep + "'''\nz = [" + repeated("1.5, ", 200) +
+                               "]\n";
+  EXPECT_EQ(read(harmless).arms.size(), 1);
+}
+
+TEST_F(TomlArms, AreBoundedInSize) {
+  EXPECT_THAT(
+      [&] { read("arms = [\"t5\"]\n" + std::string(1 << 20, '#')); },
+      ThrowsMessage<Error>(HasSubstr("arms.toml: expected at most 1048576 bytes, but got")));
 }
 
 }  // namespace

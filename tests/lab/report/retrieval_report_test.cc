@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
 
 namespace sextant::lab {
 namespace {
@@ -22,6 +23,14 @@ json record(const std::string& task, int64_t length, int64_t sample, double scor
           {"depth", depth},        {"sample", sample},
           {"tokens", length - 10}, {"score", score},
           {"expected", {"7319"}},  {"answer", score == 1 ? "It is 7319." : "I do not know"}};
+}
+
+RetrievalScores scores_of(const std::vector<json>& records) {
+  std::vector<RetrievalSample> samples;
+  for (const json& record : records) {
+    samples.push_back(retrieval_sample(JsonFields(record, "record")));
+  }
+  return retrieval_scores(samples);
 }
 
 // `right` complete answers of 20; samples have the depths 0, 0.5 and 1 in turn if the task has
@@ -95,7 +104,7 @@ TEST(EffectiveLength, IsTheLongestOfAPrefix) {
   for (const int64_t length : {1024, 2048, 4096}) {
     add_answers(records, "needle", length, length == 2048 ? 0 : 20);
   }
-  const RetrievalScores gap = retrieval_scores(records);
+  const RetrievalScores gap = scores_of(records);
   EXPECT_EQ(gap.effective.length, 1024) << "a longer length does not make up for a shorter one";
   EXPECT_EQ(gap.effective.high, 1024);
   EXPECT_EQ(gap.effective.low, 0) << "20 of 20 may be 81 %";
@@ -109,7 +118,7 @@ TEST(EffectiveLength, SaysWhenTheIntervalsDecide) {
     records.push_back(record("needle", 512, n, 1));
     records.push_back(record("needle", 1024, n, n < 20 ? 1 : 0));
   }
-  const RetrievalScores scores = retrieval_scores(records);
+  const RetrievalScores scores = scores_of(records);
   EXPECT_TRUE(scores.effective.decided());
   EXPECT_THAT(effective_words(scores), HasSubstr("Effective length: 512 tokens"));
   EXPECT_THAT(effective_words(scores), Not(HasSubstr("do not decide")));
@@ -117,12 +126,12 @@ TEST(EffectiveLength, SaysWhenTheIntervalsDecide) {
 
 // 17 of 20 are 85 %, 18 are 90 %: the threshold of 85.6 % is between them.
 TEST(EffectiveLength, HasRulersThreshold) {
-  EXPECT_EQ(retrieval_scores(two_tasks(17)).effective.length, 1024);
-  EXPECT_EQ(retrieval_scores(two_tasks(18)).effective.length, 2048);
-  EXPECT_EQ(retrieval_scores(two_tasks(18)).effective.high, 2048);
+  EXPECT_EQ(scores_of(two_tasks(17)).effective.length, 1024);
+  EXPECT_EQ(scores_of(two_tasks(18)).effective.length, 2048);
+  EXPECT_EQ(scores_of(two_tasks(18)).effective.high, 2048);
   std::vector<json> all;
   add_answers(all, "needle", 512, 20);
-  EXPECT_THAT(effective_words(retrieval_scores(all)), HasSubstr("at least 512 tokens"));
+  EXPECT_THAT(effective_words(scores_of(all)), HasSubstr("at least 512 tokens"));
 }
 
 TEST(RetrievalScores, AverageDepthsOverTasksThatHaveThem) {
@@ -132,20 +141,20 @@ TEST(RetrievalScores, AverageDepthsOverTasksThatHaveThem) {
     records.push_back(record("multi-key", 512, depth == 0 ? 0 : 1, depth == 0 ? 0.5 : 0, depth));
     records.push_back(record("common-words", 512, depth == 0 ? 0 : 1, 0));
   }
-  const RetrievalScores scores = retrieval_scores(records);
+  const RetrievalScores scores = scores_of(records);
   EXPECT_EQ(scores.depths, (std::vector<double>{0, 1}));
   EXPECT_EQ(scores.by_depth, (std::vector<std::vector<double>>{{0.75}, {0.5}}));
   EXPECT_EQ(scores.tasks, (std::vector<std::string>{"needle", "multi-key", "common-words"}));
 }
 
 TEST(RetrievalScores, RefusesIncompleteRecords) {
-  EXPECT_THROW(retrieval_scores({}), Error);
+  EXPECT_THROW(scores_of({}), Error);
   std::vector<json> records{record("needle", 512, 0, 1), record("variables", 1024, 0, 1)};
-  EXPECT_THROW(retrieval_scores(records), Error);
+  EXPECT_THROW(scores_of(records), Error);
   records = {record("needle", 512, 0, 1.5)};
-  EXPECT_THROW(retrieval_scores(records), Error);
+  EXPECT_THROW(scores_of(records), Error);
   records[0].erase("score");
-  EXPECT_THROW(retrieval_scores(records), Error);
+  EXPECT_THROW(scores_of(records), Error);
 }
 
 json without_score(json record, const std::string& why) {
@@ -217,7 +226,7 @@ TEST(RetrievalReport, SaysHowManyAnswersAreEmpty) {
 }
 
 TEST(RetrievalReport, TableHasIntervalsInPercent) {
-  const std::string text = table(retrieval_scores(two_tasks(17)));
+  const std::string text = table(scores_of(two_tasks(17)));
   EXPECT_THAT(text, HasSubstr("20 samples per task and length"));
   EXPECT_THAT(text, HasSubstr("needle          100.0 [81, 100]    85.0 [63, 95]"));
   EXPECT_THAT(text, HasSubstr("\nmean of tasks   100.0 [86, 100]    85.0 [69, 92]"));
@@ -226,8 +235,8 @@ TEST(RetrievalReport, TableHasIntervalsInPercent) {
 }
 
 TEST(RetrievalReport, JsonHasAllMeans) {
-  const json found = json::parse(
-      json_text(retrieval_scores(two_tasks(17)), manifest(), {{"transformers", "5.24.0"}}));
+  const json found =
+      json::parse(json_text(scores_of(two_tasks(17)), manifest(), {{"transformers", "5.24.0"}}));
   EXPECT_EQ(found["effective_length"], 1024);
   EXPECT_EQ(found["threshold"], 0.856);
   EXPECT_EQ(found["tasks"][1]["task"], "common-words");
@@ -243,7 +252,7 @@ TEST(RetrievalReport, CsvQuotesAnswers) {
   one["expected"] = {"VAR A", "VAR B"};
   one["answer"] = "\"A\",\nthen B";
   one["depth"] = 0.25;
-  EXPECT_EQ(samples_csv(retrieval_scores(std::vector<json>{one})),
+  EXPECT_EQ(samples_csv(scores_of(std::vector<json>{one})),
             "task,length,depth,sample,tokens,score,expected,answer\n"
             "variables,512,0.25,0,502,0.5,VAR A; VAR B,\"\"\"A\"\",\nthen B\"\n");
 }
@@ -252,9 +261,8 @@ TEST(RetrievalReport, PageShowsMapsAndWrongAnswers) {
   std::vector<json> records = two_tasks(17);
   records.back()["answer"] = "<b>bold</b>";
   records[60]["answer"] = "x";  // a complete one
-  const std::string page =
-      html(report_page(retrieval_scores(records), manifest(), {{"transformers", "5.24.0"}},
-                       "sextant retrieve small"));
+  const std::string page = html(report_page(
+      scores_of(records), manifest(), {{"transformers", "5.24.0"}}, "sextant retrieve small"));
   for (const char* part : {"Retrieval: small", "Effective length: 1024 tokens", "its own positions",
                            "2048 tokens, which is exceeded here", "Score by depth and length",
                            "Score by task and length", "I do not know", "retrieval.csv",
@@ -272,8 +280,7 @@ TEST(RetrievalReport, PageShortensAnswersBetweenCharacters) {
   json settings = manifest();
   settings["endpoint"] = {{"url", "http://127.0.0.1:8080"}, {"model", nullptr}};
   settings["model"] = nullptr;
-  const chart::Report page =
-      report_page(retrieval_scores(std::vector<json>{one}), settings, nullptr, "");
+  const chart::Report page = report_page(scores_of(std::vector<json>{one}), settings, nullptr, "");
   EXPECT_EQ(page.title, "Retrieval: http://127.0.0.1:8080");
   EXPECT_TRUE(page.opening.blocks.empty()) << "no task has a depth";
   const std::string text = html(page);

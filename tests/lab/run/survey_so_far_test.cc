@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sextant/base/error.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/run/survey_arms.h"
 #include "tests/lab/arm_results.h"
@@ -92,6 +93,48 @@ TEST_F(SoFar, SaysOnceThatAResultIsDamaged) {
   write_text(arm_directory(options_.directory, options_.arms[1]) / kResultFile, "{");
   EXPECT_THAT(so_far.update(), AllOf(HasSubstr("rope-0"), HasSubstr("expected JSON")));
   EXPECT_THAT(so_far.update(), IsEmpty());
+}
+
+// Of hundreds of arms, a message must say which one it means.
+TEST_F(SoFar, NamesTheFileOfAResultThatIsDamaged) {
+  const std::filesystem::path path =
+      arm_directory(options_.directory, options_.arms[1]) / kResultFile;
+  const nlohmann::json good = arm_result("rope", 0, 0);
+  const auto refuses = [&](const std::string& text, const std::string& message) {
+    write_text(path, text);
+    std::map<std::string, ArmResult> known;
+    EXPECT_THAT(
+        [&] { results_of(options_, known); },
+        testing::ThrowsMessage<Error>(AllOf(HasSubstr(path.string() + ": "), HasSubstr(message))));
+  };
+  const auto changed = [&](const char* name, const nlohmann::json& value) {
+    nlohmann::json result = good;
+    result[name] = value;
+    return result.dump();
+  };
+  refuses("", "expected JSON");
+  refuses("{}", "result: arm: expected a value, but it is missing");
+  refuses("[1e999]", "expected JSON with numbers that are finite as float64, but got 1e999");
+  refuses(std::string(100'000, '['), "expected at most 64 objects and lists within each other");
+  refuses(changed("arm", 3), "arm: expected an object");
+  refuses(changed("weights", "many"), "result: weights: expected an integer, but got \"many\"");
+  refuses(changed("lengths", {3}), "result: lengths: expected an object, but got number");
+  refuses(changed("loss_at", {"x"}), "result: loss_at: expected another type");
+  refuses(changed("pictures", {{"scores", {{"x"}}}, {"distances", {1}}}), "pictures: scores");
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  std::map<std::string, ArmResult> known;
+  EXPECT_THAT([&] { results_of(options_, known); },
+              testing::ThrowsMessage<Error>(
+                  HasSubstr("read " + path.string() + ": expected a file, but got a folder")));
+}
+
+TEST_F(SoFar, RefusesANameThatIsTooLongForAFolder) {
+  Arm arm = options_.arms[0];
+  arm.label = std::string(150, '/');
+  EXPECT_THAT([&] { arm_directory(options_.directory, arm); },
+              testing::ThrowsMessage<Error>(
+                  HasSubstr("expected a name of at most 200 bytes for its folder, but got 4")));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/rope_config/rope_scaling.h"
 #include "sextant/torch/methods/shared/rotary_options.h"
 #include "sextant/torch/methods/shared/tensors.h"
@@ -262,8 +263,7 @@ void RotaryPlan::place_frames(TensorOperands& operands, const Layout& layout) co
 }
 
 Spectrum rope_spectrum(const std::string& what, const std::string& options, int64_t columns) {
-  const json given = json::parse(options, nullptr, false);
-  if (!given.is_object()) fail(what + ": options: expected a JSON object, but got " + options);
+  const json given = checked_json_object(options, what + ": options");
   const json complete = complete_options("rope", given);
   const Options rope(what, complete);
   if (rope.flag("train")) rope.refuse("train", "false");

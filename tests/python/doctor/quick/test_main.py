@@ -68,6 +68,17 @@ class Main(unittest.TestCase):
                 self.assertEqual(started.call_args[0][0][1:],
                                  ["doctor", *map(str, subjects)])
 
+    def test_a_configuration_that_is_no_file_is_named(self):
+        path = self.folder / "config.json"
+        for make in (lambda: path.symlink_to("/dev/zero"), lambda: os.mkfifo(path),
+                     lambda: path.symlink_to(path)):
+            path.unlink()
+            make()
+            status, out, _ = run(self.folder, "--json")
+            self.assertEqual(status, 2)
+            self.assertIn(str(path), out)
+            self.assertEqual(run(path, "--json")[0], 2)
+
     def test_a_defect_is_no_finding(self):
         with mock.patch("sextant.doctor.__main__._examine", side_effect=ValueError("odd")):
             status, _, err = run(self.folder)
