@@ -34,7 +34,7 @@ std::string read_start_of_standard_input(uint64_t most);
 
 // Returns what read() does. Any exception becomes an Error that names the file.
 template <class Read>
-auto in_file(const std::filesystem::path& path, const Read& read) {
+auto naming_file(const std::filesystem::path& path, const Read& read) {
   try {
     return read();
   } catch (const std::exception& error) {

@@ -84,13 +84,13 @@ TEST_F(ReadFile, ReadsAPipeWithoutAName) {
   ::close(ends[0]);
 }
 
-TEST(InFile, NamesTheFileOnce) {
+TEST(NamingFile, NamesTheFileOnce) {
   const std::filesystem::path path = "/models/config.json";
   const auto says = [&](const auto& exception, const std::string& message) {
-    EXPECT_THAT([&] { in_file(path, [&]() -> int { throw exception; }); },
+    EXPECT_THAT([&] { naming_file(path, [&]() -> int { throw exception; }); },
                 ThrowsMessage<Error>(message));
   };
-  EXPECT_EQ(in_file(path, [] { return 3; }), 3);
+  EXPECT_EQ(naming_file(path, [] { return 3; }), 3);
   says(Error("rope: expected 1"), "/models/config.json: rope: expected 1");
   says(Error("config.json: rope: expected 1"), "/models/config.json: rope: expected 1");
   says(Error("read /models/config.json: expected 1"), "read /models/config.json: expected 1");

@@ -49,15 +49,16 @@ const std::string& content(const auto& string) {
 
 // The place of the last character of a string in TOML that begins at `at`.
 size_t end_of_string(const std::string& text, size_t at) {
-  const std::string quote =
-      text.compare(at, 3, 3, text[at]) == 0 ? text.substr(at, 3) : text.substr(at, 1);
+  const bool is_long = text.compare(at, 3, std::string(3, text[at])) == 0;
+  const std::string quote = text.substr(at, is_long ? 3 : 1);
   for (at += quote.size(); at < text.size(); ++at) {
-    if (quote.size() == 1 && text[at] == '\n') return at - 1;  // an error, which toml11 finds
-    if (text[at] == '\\' && quote[0] == '"') ++at;
-    if (text.compare(at, quote.size(), quote) != 0) continue;
+    if (!is_long && text[at] == '\n') return at - 1;  // an error, which toml11 finds
+    const bool is_escape = text[at] == '\\' && quote[0] == '"';
+    at += is_escape;
+    if (is_escape || text.compare(at, quote.size(), quote) != 0) continue;
     at += quote.size() - 1;
     // A long string may end in two quotes more.
-    const size_t most = quote.size() == 3 ? std::min(at + 2, text.size() - 1) : at;
+    const size_t most = is_long ? std::min(at + 2, text.size() - 1) : at;
     while (at < most && text[at + 1] == quote[0]) ++at;
     return at;
   }
@@ -140,7 +141,7 @@ class Converter {
 
 json read_settings_file(const std::filesystem::path& path) {
   if (path.extension() != ".toml") return read_json(path);
-  return in_file(path, [&] { return parse_toml(read_file(path, kMostSettingsBytes), path); });
+  return naming_file(path, [&] { return parse_toml(read_file(path, kMostSettingsBytes), path); });
 }
 
 json parse_toml(const std::string& text, const std::filesystem::path& path) {

@@ -222,8 +222,8 @@ void from_json(const json& json, ArmResult& result) {
 }
 
 json read_json(const std::filesystem::path& path) {
-  return in_file(path,
-                 [&] { return checked_json(read_file(path, kMostJsonBytes), path.string()); });
+  return naming_file(path,
+                     [&] { return checked_json(read_file(path, kMostJsonBytes), path.string()); });
 }
 
 void write_json(const std::filesystem::path& path, const json& json) {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -121,7 +121,7 @@ inline constexpr const char* kLogFile = "log.txt";
 nlohmann::json read_json(const std::filesystem::path& path);
 template <class T>
 T read_json_as(const std::filesystem::path& path) {
-  return in_file(path, [&] { return read_json(path).get<T>(); });
+  return naming_file(path, [&] { return read_json(path).get<T>(); });
 }
 void write_json(const std::filesystem::path& path, const nlohmann::json& json);
 

@@ -30,7 +30,7 @@ std::vector<std::string> words(std::vector<std::string> last, int progress_file)
 
 bool is_own_arm(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kArmFile;
-  return in_file(path, [&] {
+  return naming_file(path, [&] {
     const nlohmann::json file = read_json(path);
     return file.contains("arm") && is_own_method(file.at("arm").get<Arm>().method);
   });

@@ -27,7 +27,7 @@ ScheduledArm arm_in(const fs::path& folder) {
   }
   const fs::path path = folder / kArmFile;
   const json file = read_json(path);
-  const auto [arm, settings] = in_file(path, [&] {
+  const auto [arm, settings] = naming_file(path, [&] {
     const JsonFields fields(file, kArmFile);
     return std::pair(fields.at("arm").get<Arm>(), fields.at("settings").get<Settings>());
   });

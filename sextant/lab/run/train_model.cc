@@ -210,7 +210,7 @@ TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result,
     print("{:>8}{:>16.3f}{:>22.3f}\n", at.length, at.loss.value, std::exp(at.loss.value));
   }
   const fs::path config = directory / kConfigFile;
-  const auto architecture = in_file(
+  const auto architecture = naming_file(
       config, [&] { return read_json(config).at("architectures").at(0).get<std::string>(); });
   if (architecture == "SextantDecoder") {
     print("\nSextant's own form: transformers has no architecture that computes this ({}).\n",

@@ -233,7 +233,7 @@ ReadConfig read_config_of(const fs::path& folder) {
          kWeightsFile);
   }
   const fs::path path = folder / kConfigFile;
-  return in_file(path, [&] { return hugging_face::read_config(read_json(path)); });
+  return naming_file(path, [&] { return hugging_face::read_config(read_json(path)); });
 }
 
 Decoder blank(const ModelConfig& config) {

@@ -184,7 +184,7 @@ class ArmTraining {
 ArmTask task_of(const json& file, const std::string& what, const fs::path& directory) {
   JsonFields fields(file, what);
   ArmTask task;
-  in_file(what, [&] {
+  naming_file(what, [&] {
     task.arm = fields.at("arm").get<Arm>();
     task.settings = fields.at("settings").get<Settings>();
   });
