@@ -168,7 +168,7 @@ TEST(Unscored, RepliesWidenTheInterval) {
   std::vector<json> records;
   add_answers(records, "needle", 1024, 18);
   for (const size_t n : {0, 1}) records[n] = without_score(records[n], "the prompt was cut");
-  const RetrievalScores found = retrieval_scores(records);
+  const RetrievalScores found = scores_of(records);
   const ScoreInterval score = found.by_task[0][0];
   EXPECT_NEAR(score.mean, 16.0 / 18, 1e-12);
   std::vector<double> fewest(20, 0.0), most(20, 0.0);
@@ -191,7 +191,7 @@ TEST(Unscored, LengthsAreNoVerdict) {
   for (json& one : records) {
     if (one["length"] == 2048 && one["task"] == "needle") one = without_score(one, "it is empty");
   }
-  const RetrievalScores found = retrieval_scores(records);
+  const RetrievalScores found = scores_of(records);
   EXPECT_FALSE(found.over_tasks[1].has_mean());
   EXPECT_EQ(found.effective.length, 1024);
   EXPECT_THAT(effective_words(found), AllOf(HasSubstr("not known, as tasks of 2048 tokens have no "
@@ -206,22 +206,22 @@ TEST(Unscored, LengthsAreNoVerdict) {
 TEST(Unscored, ALaterRecordOfThePromptCounts) {
   std::vector<json> records = two_tasks(20);
   records.insert(records.begin(), without_score(records[0], "it is empty"));
-  EXPECT_EQ(missing_words(retrieval_scores(records)), "");
-  EXPECT_EQ(retrieval_scores(records).samples.size(), two_tasks(20).size());
+  EXPECT_EQ(missing_words(scores_of(records)), "");
+  EXPECT_EQ(scores_of(records).samples.size(), two_tasks(20).size());
 }
 
 TEST(Unscored, RepliesAloneAreRefused) {
   const std::vector<json> records = {without_score(record("needle", 512, 0, 0), "it is empty")};
   EXPECT_THAT(
-      [&] { retrieval_scores(records); },
+      [&] { scores_of(records); },
       testing::ThrowsMessage<Error>(HasSubstr("none of 1 is a score; of the first: it is")));
 }
 
 TEST(RetrievalReport, SaysHowManyAnswersAreEmpty) {
   std::vector<json> records = two_tasks(17);
-  EXPECT_EQ(missing_words(retrieval_scores(records)), "");
+  EXPECT_EQ(missing_words(scores_of(records)), "");
   records.back()["answer"] = " \n";
-  EXPECT_EQ(missing_words(retrieval_scores(records)),
+  EXPECT_EQ(missing_words(scores_of(records)),
             "1 of 120 answers are empty, which counts as wrong.\n");
 }
 
