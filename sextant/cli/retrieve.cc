@@ -170,10 +170,12 @@ lab::Measurement measurement_of(const RetrieveOptions& options) {
   return measurement;
 }
 
-std::vector<lab::RetrievalSample> all_samples(const lab::Measurement& measurement) {
+std::vector<lab::RetrievalSample> all_samples(const RetrieveOptions& options,
+                                              const lab::Measurement& measurement) {
+  const int64_t count = options.samples * static_cast<int64_t>(options.tasks.size());
   std::vector<lab::RetrievalSample> all;
   for (const lab::MeasuredArm& arm : measurement.arms) {
-    lab::for_each_record(measurement, arm, [&](const JsonFields& record) {
+    lab::for_each_record(measurement, arm, count, [&](const JsonFields& record) {
       all.push_back(lab::retrieval_sample(record));
     });
   }
@@ -185,7 +187,7 @@ void retrieve(const RetrieveOptions& options, const std::string& command_line) {
   check_can_write(measurement.folder);
   const lab::MeasureEnd end = lab::run_measurement(measurement);
   if (end != lab::MeasureEnd::kDone) end_without_result(end, measurement.folder);
-  const lab::RetrievalScores scores = lab::retrieval_scores(all_samples(measurement));
+  const lab::RetrievalScores scores = lab::retrieval_scores(all_samples(options, measurement));
   const json facts = lab::facts_of(measurement, measurement.arms.front()).all;
   const fs::path page = measurement.folder / "report.html";
   chart::write_report(lab::report_page(scores, measurement.manifest, facts, command_line), page);

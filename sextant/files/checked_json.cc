@@ -30,7 +30,9 @@ std::string key_before(const std::string& text, size_t byte) {
 json checked_json(const std::string& text, const std::string& where) {
   std::vector<std::set<std::string>> around;  // keys of enclosing objects; JSON allows repeats
   const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth > kDeepestJson) {
+    const bool opens =
+        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    if (opens && depth >= kDeepestJson) {
       fail(where + ": expected at most " + std::to_string(kDeepestJson) +
            " objects and lists within each other, but got more");
     }
@@ -66,7 +68,8 @@ json json_or_word(const std::string& word) {
 }
 
 json checked_json_object(const std::string& text, const std::string& where) {
-  if (text.find_first_not_of(" \t\r\n") == text.find('{')) return checked_json(text, where);
+  const size_t start = text.find_first_not_of(" \t\r\n");
+  if (start != std::string::npos && text[start] == '{') return checked_json(text, where);
   fail(where + ": expected a JSON object, but got " + text.substr(0, 200));
 }
 

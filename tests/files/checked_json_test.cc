@@ -32,7 +32,7 @@ TEST(CheckedJson, HasAtMost64Levels) {
 
 TEST(CheckedJson, SaysWhatItCannotRead) {
   EXPECT_EQ(checked_json(R"({"a": [1, null]})", "file"), json({{"a", {1, nullptr}}}));
-  refuses("", "file: expected JSON, but could not read it at byte 1");
+  refuses("", "file: expected JSON, but could not read it at byte 0");
   refuses(R"({"a": [1, }})", "file: \"a\": expected JSON, but could not read it at byte 11");
   refuses(R"({"a": 1, "a": 2})", "file: \"a\": expected once, but got two");
   refuses("[1e999]", "file: expected JSON with numbers that are finite as float64, but got 1e999");
@@ -55,7 +55,7 @@ TEST(CheckedJsonObject, IsAnObject) {
   }
   EXPECT_THAT(
       [] { checked_json_object("{\"a\": 1", "options"); },
-      ThrowsMessage<Error>("options: \"a\": expected JSON, but could not read it at byte 8"));
+      ThrowsMessage<Error>("options: \"a\": expected JSON, but could not read it at byte 7"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "sextant/lab/data/corpus.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -73,8 +74,9 @@ std::vector<std::string_view> test_places(const Corpus& corpus, int64_t length) 
 }  // namespace
 
 Corpus read_corpus(std::span<const fs::path> paths, double test_share) {
-  std::vector<std::string> documents;
+  std::vector<std::string> documents, names;
   for (const fs::path& path : paths) {
+    names.push_back(path.string());
     try {
       for (const fs::path& file : files_of(path)) {
         documents.push_back(read_file(file));
@@ -83,6 +85,9 @@ Corpus read_corpus(std::span<const fs::path> paths, double test_share) {
     } catch (const std::exception& error) {
       fail("text: " + reason_of(error));
     }
+  }
+  if (std::ranges::all_of(documents, &std::string::empty)) {
+    fail(fmt::format("text: {}: expected some bytes, but got none", fmt::join(names, ", ")));
   }
   return split_corpus(std::move(documents), test_share);
 }

@@ -11,6 +11,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/report/result.h"
 
@@ -37,13 +38,25 @@ const std::string& content(const auto& string) {
   }
 }
 
-// toml11's own words differ between its versions and are no sentences, so only its place is given.
-[[noreturn]] void refuse(const std::filesystem::path& path, const auto& error) {
-  constexpr const char* kExpected = ": expected TOML, but could not read it";
+std::string message_at(const std::string& place, const std::string& text, size_t line,
+                       size_t column) {
+  std::istringstream lines(text);
+  std::string got;
+  for (size_t n = 0; n < line; ++n) std::getline(lines, got);
+  return place + ": expected TOML, but got " +
+         start_of(got.substr(std::min(column - 1, got.size())));
+}
+
+// toml11's own words differ between its versions and are no sentences, so what it could not read is
+// shown.
+std::string message_of(const std::filesystem::path& path, const std::string& text,
+                       const auto& error) {
   if constexpr (requires { error.location(); }) {
-    fail(place(path, error.location()) + kExpected);
+    const auto& at = error.location();
+    return message_at(place(path, at), text, at.line(), at.column());
   } else {
-    fail(place(path, error.errors().front().locations().front().first) + kExpected);
+    const auto& at = error.errors().front().locations().front().first;
+    return message_at(place(path, at), text, at.first_line_number(), at.first_column_number());
   }
 }
 
@@ -152,7 +165,7 @@ json parse_toml(const std::string& text, const std::filesystem::path& path) {
     static_cast<void>(content.dump());  // throws for a text that is no UTF-8
     return content;
   } catch (const toml::syntax_error& error) {
-    refuse(path, error);
+    fail(message_of(path, text, error));
   } catch (const Error&) {
     throw;
   } catch (const std::exception&) {  // toml11 has more of them, and those of the standard library

@@ -229,10 +229,17 @@ MeasureEnd run_measurement(const Measurement& measurement) {
   return say_facts(measurement);
 }
 
-void for_each_record(const Measurement& measurement, const MeasuredArm& arm,
+void for_each_record(const Measurement& measurement, const MeasuredArm& arm, int64_t count,
                      const std::function<void(const JsonFields&)>& take) {
   const fs::path path = folder_of(measurement, arm) / "records.jsonl";
-  for_each_record(read_file(path), path.string(), take);
+  int64_t found = 0;
+  for_each_record(read_file(path), path.string(), [&](const JsonFields& record) {
+    take(record);
+    ++found;
+  });
+  if (found != count) {
+    fail(fmt::format("{}: expected {} records, but got {}", path.string(), count, found));
+  }
 }
 
 MeasuredFacts facts_of(const Measurement& measurement, const MeasuredArm& arm) {

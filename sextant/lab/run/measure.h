@@ -50,8 +50,9 @@ enum class MeasureEnd {
 // if the folder holds another measurement.
 MeasureEnd run_measurement(const Measurement& measurement);
 
-// Calls take() with each record of an arm, in the order in which they were made.
-void for_each_record(const Measurement& measurement, const MeasuredArm& arm,
+// Calls take() with each record of an arm, in the order in which they were made. Throws Error
+// unless there are `count`.
+void for_each_record(const Measurement& measurement, const MeasuredArm& arm, int64_t count,
                      const std::function<void(const JsonFields&)>& take);
 
 // The content of an arm's done.json.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -105,29 +106,33 @@ class Losses {
     const auto count = static_cast<size_t>(blocks());
     std::vector<BlockLosses> found(lengths.size());
     for (BlockLosses& each : found) {
-      each.loss.resize(count);
+      each.loss.resize(count, NAN);
       each.sliding.resize(count);
     }
     std::vector<std::vector<double>> bins;  // by bin, then by block
     CandidateLosses losses{.candidate = candidate, .blocks = {}, .by_position = {.bin = kBin}};
-    for_each_record(measurement_, measurement_.arms.at(n), [&](const JsonFields& fields) {
-      const LossRecord record = loss_record(fields, lengths, blocks());
-      const auto at =
-          static_cast<size_t>(std::ranges::find(lengths, record.length) - lengths.begin());
-      const std::vector<double>&nats = record.nats, &tokens = record.tokens;
-      losses.seconds += record.seconds;
-      found[at].loss[record.block] =
-          std::reduce(nats.begin(), nats.end()) / std::reduce(tokens.begin(), tokens.end());
-      found[at].sliding[record.block] = record.last_nats / record.last_tokens;
-      if (at + 1 != lengths.size()) return;
-      if (bins.empty()) bins.resize(nats.size(), std::vector<double>(count));
-      if (nats.size() != bins.size()) {
-        fields.refuse("nats", fmt::format("{} numbers, as in the line before", bins.size()));
-      }
-      for (size_t bin = 0; bin < nats.size(); ++bin) {
-        bins[bin][record.block] = nats[bin] / tokens[bin];
-      }
-    });
+    for_each_record(
+        measurement_, measurement_.arms.at(n), records(), [&](const JsonFields& fields) {
+          const LossRecord record = loss_record(fields, lengths, blocks());
+          const auto at =
+              static_cast<size_t>(std::ranges::find(lengths, record.length) - lengths.begin());
+          const std::vector<double>&nats = record.nats, &tokens = record.tokens;
+          losses.seconds += record.seconds;
+          if (!std::isnan(found[at].loss[record.block])) {
+            fields.refuse("block", fmt::format("each once at length {}", record.length));
+          }
+          found[at].loss[record.block] =
+              std::reduce(nats.begin(), nats.end()) / std::reduce(tokens.begin(), tokens.end());
+          found[at].sliding[record.block] = record.last_nats / record.last_tokens;
+          if (at + 1 != lengths.size()) return;
+          if (bins.empty()) bins.resize(nats.size(), std::vector<double>(count));
+          if (nats.size() != bins.size()) {
+            fields.refuse("nats", fmt::format("{} numbers, as in the line before", bins.size()));
+          }
+          for (size_t bin = 0; bin < nats.size(); ++bin) {
+            bins[bin][record.block] = nats[bin] / tokens[bin];
+          }
+        });
     losses.blocks = found;
     for (const std::vector<double>& bin : bins) {
       losses.by_position.loss.push_back(mean_of_blocks(bin));
@@ -157,13 +162,17 @@ class Losses {
     return request_.text.blocks == 0 ? kCheckpointBlocks : request_.text.blocks;
   }
 
+  // Of each arm.
+  int64_t records() const { return blocks() * static_cast<int64_t>(request_.text.lengths.size()); }
+
   double bytes_per_token() const {
     double bytes = 0, tokens = 0;
-    for_each_record(measurement_, measurement_.arms.front(), [&](const JsonFields& fields) {
-      const LossRecord record = loss_record(fields, request_.text.lengths, blocks());
-      tokens += record.last_tokens;
-      bytes += record.last_bytes;
-    });
+    for_each_record(
+        measurement_, measurement_.arms.front(), records(), [&](const JsonFields& fields) {
+          const LossRecord record = loss_record(fields, request_.text.lengths, blocks());
+          tokens += record.last_tokens;
+          bytes += record.last_bytes;
+        });
     return bytes / tokens;
   }
 

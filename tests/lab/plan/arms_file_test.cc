@@ -113,7 +113,7 @@ TEST_F(TomlArms, SayWhatIsWrongAndWhere) {
           "line 1, column 45: arms.options.base: expected a finite number, but got inf");
   refuses("arms = [\"t5\"]\nlengths = [1]\n", "lengths: expected no such field");
   refuses("arms = [{label = \"a\"}]\n", "arms: method: expected a value");
-  refuses("arms = ]\n", "line 1, column 8: expected TOML, but could not read it");
+  refuses("a = 1\narms = ]\n", "line 2, column 1: expected TOML, but got \"arms = ]\"");
   EXPECT_THAT([] { read_arms_file("/no/such/arms.toml"); },
               ThrowsMessage<Error>(HasSubstr("/no/such/arms.toml")));
 }
