@@ -11,7 +11,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sextant/base/error.h"
@@ -174,9 +176,11 @@ std::vector<lab::RetrievalSample> all_samples(const RetrieveOptions& options,
                                               const lab::Measurement& measurement) {
   const int64_t count = options.samples * static_cast<int64_t>(options.tasks.size());
   std::vector<lab::RetrievalSample> all;
+  std::set<std::tuple<std::string, int64_t, int64_t>> prompts;  // some are asked again
   for (const lab::MeasuredArm& arm : measurement.arms) {
     lab::for_each_record(measurement, arm, count, [&](const JsonFields& record) {
-      all.push_back(lab::retrieval_sample(record));
+      const lab::RetrievalSample& sample = all.emplace_back(lab::retrieval_sample(record));
+      return prompts.emplace(sample.task, sample.length, sample.sample).second;
     });
   }
   return all;

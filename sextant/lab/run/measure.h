@@ -50,10 +50,10 @@ enum class MeasureEnd {
 // if the folder holds another measurement.
 MeasureEnd run_measurement(const Measurement& measurement);
 
-// Calls take() with each record of an arm, in the order in which they were made. Throws Error
-// unless there are `count`.
+// Calls take() with each record of an arm, in the order in which they were made; it returns whether
+// the record is the first of what it measures. Throws Error unless `count` are.
 void for_each_record(const Measurement& measurement, const MeasuredArm& arm, int64_t count,
-                     const std::function<void(const JsonFields&)>& take);
+                     const std::function<bool(const JsonFields&)>& take);
 
 // The content of an arm's done.json.
 struct MeasuredFacts {

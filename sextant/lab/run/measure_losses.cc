@@ -124,7 +124,7 @@ class Losses {
           found[at].loss[record.block] =
               std::reduce(nats.begin(), nats.end()) / std::reduce(tokens.begin(), tokens.end());
           found[at].sliding[record.block] = record.last_nats / record.last_tokens;
-          if (at + 1 != lengths.size()) return;
+          if (at + 1 != lengths.size()) return true;
           if (bins.empty()) bins.resize(nats.size(), std::vector<double>(count));
           if (nats.size() != bins.size()) {
             fields.refuse("nats", fmt::format("{} numbers, as in the line before", bins.size()));
@@ -132,6 +132,7 @@ class Losses {
           for (size_t bin = 0; bin < nats.size(); ++bin) {
             bins[bin][record.block] = nats[bin] / tokens[bin];
           }
+          return true;
         });
     losses.blocks = found;
     for (const std::vector<double>& bin : bins) {
@@ -172,6 +173,7 @@ class Losses {
           const LossRecord record = loss_record(fields, request_.text.lengths, blocks());
           tokens += record.last_tokens;
           bytes += record.last_bytes;
+          return true;
         });
     return bytes / tokens;
   }
