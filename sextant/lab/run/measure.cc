@@ -233,9 +233,8 @@ void for_each_record(const Measurement& measurement, const MeasuredArm& arm, int
                      const std::function<bool(const JsonFields&)>& take) {
   const fs::path path = folder_of(measurement, arm) / "records.jsonl";
   int64_t found = 0;
-  for_each_record(read_file(path), path.string(), [&](const JsonFields& record) {
-    found += take(record) ? 1 : 0;
-  });
+  for_each_record(read_file(path), path.string(),
+                  [&](const JsonFields& record) { found += take(record) ? 1 : 0; });
   if (found != count) {
     fail(fmt::format("{}: expected {} records, but got {}", path.string(), count, found));
   }
