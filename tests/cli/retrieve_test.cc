@@ -203,7 +203,8 @@ TEST_F(Retrieve, PassesTheMethodToPython) {
 
 TEST_F(Retrieve, AsksAnEndpointWithoutAModel) {
   const Ended ended = retrieve({"--endpoint", "http://127.0.0.1:8080", "--endpoint-model", "q",
-                                "--lengths", "512,1024", "--out", out_.string()});
+                                "--lengths", "512,1024", "--tasks", "needle,common-words",
+                                "--samples", "2", "--out", out_.string()});
   ASSERT_EQ(ended.status, 0) << ended.err;
   const json arm = json::parse(read_text(out_ / "arms" / "512" / "arm.json"));
   EXPECT_EQ(arm["model"], nullptr);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -43,8 +45,9 @@ std::string message_at(const std::string& place, const std::string& text, size_t
   std::istringstream lines(text);
   std::string got;
   for (size_t n = 0; n < line; ++n) std::getline(lines, got);
+  got = got.substr(std::min(column - 1, got.size()));
   return place + ": expected TOML, but got " +
-         start_of(got.substr(std::min(column - 1, got.size())));
+         (got.empty() ? "the end of the line" : start_of(got));
 }
 
 // toml11's own words differ between its versions and are no sentences, so what it could not read is
@@ -109,11 +112,15 @@ class Converter {
       case toml::value_t::boolean:
         return value.as_boolean();
       case toml::value_t::integer:
+        // toml11 3 takes a number out of range for the nearest one.
+        if (value.as_integer() == INT64_MAX || value.as_integer() == INT64_MIN) {
+          wrong(value, key, "an integer of 64 bits");
+        }
         // Counts are unsigned, as in the JSON reader.
         if (value.as_integer() >= 0) return static_cast<uint64_t>(value.as_integer());
         return value.as_integer();
       case toml::value_t::floating:
-        if (!std::isfinite(value.as_floating())) wrong(value, key, "a finite number");
+        if (!(std::fabs(value.as_floating()) < DBL_MAX)) wrong(value, key, "a finite number");
         return value.as_floating();
       case toml::value_t::string:
         return content(value.as_string());
@@ -154,7 +161,7 @@ class Converter {
 
 json read_settings_file(const std::filesystem::path& path) {
   if (path.extension() != ".toml") return read_json(path);
-  return naming_file(path, [&] { return parse_toml(read_file(path, kMostSettingsBytes), path); });
+  return naming_file(path, [&] { return parse_toml(read_file(path, kMostTomlBytes), path); });
 }
 
 json parse_toml(const std::string& text, const std::filesystem::path& path) {

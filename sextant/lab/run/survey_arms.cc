@@ -32,7 +32,7 @@ std::string folder_name(std::string arm_name) {
     fail(
         fmt::format("methods: {}: expected a name of at most {} bytes for its folder, but got {}; "
                     "--arms takes a label for each method",
-                    arm_name, kMostNameBytes, arm_name.size()));
+                    arm_name.substr(0, 60) + "...", kMostNameBytes, arm_name.size()));
   }
   return arm_name;
 }

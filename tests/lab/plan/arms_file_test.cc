@@ -111,6 +111,11 @@ TEST_F(TomlArms, SayWhatIsWrongAndWhere) {
       "but got local_date");
   refuses("arms = [{method = \"rope\", options = {base = inf}}]\n",
           "line 1, column 45: arms.options.base: expected a finite number, but got inf");
+  refuses("arms = [{method = \"rope\", options = {base = -1e999}}]\n",
+          "line 1, column 45: arms.options.base: expected a finite number, but got -");
+  refuses("[settings]\nthreads = 99999999999999999999\n",
+          "line 2, column 11: settings.threads: expected an integer of 64 bits, but got integer");
+  refuses("arms = [\"t5\"\n", "line 2, column 1: expected TOML, but got the end of the line");
   refuses("arms = [\"t5\"]\nlengths = [1]\n", "lengths: expected no such field");
   refuses("arms = [{label = \"a\"}]\n", "arms: method: expected a value");
   refuses("a = 1\narms = ]\n", "line 2, column 1: expected TOML, but got \"arms = ]\"");
@@ -152,9 +157,8 @@ TEST_F(TomlArms, AreBoundedInDepth) {
 }
 
 TEST_F(TomlArms, AreBoundedInSize) {
-  EXPECT_THAT(
-      [&] { read("arms = [\"t5\"]\n" + std::string(1 << 20, '#')); },
-      ThrowsMessage<Error>(HasSubstr("arms.toml: expected at most 1048576 bytes, but got")));
+  EXPECT_THAT([&] { read("arms = [\"t5\"]\n" + std::string(1 << 20, '#')); },
+              ThrowsMessage<Error>(HasSubstr("arms.toml: expected at most 262144 bytes, but got")));
 }
 
 }  // namespace
