@@ -31,7 +31,7 @@ std::vector<std::string> toml_arms() {
 }
 
 std::vector<std::string> json_arms() {
-  return {R"({"arms": ["rope:base=1e6:stretch={\"rope_type\":\"yarn\"}",
+  return {R"({"arms": ["rope:base=1e6:stretch=yarn",
               {"label": "far", "method": "rope", "options": {"dim": 16}}],
               "settings": {"training": {"bytes": 4096}, "test": {"lengths": [128, 256]}}})"};
 }

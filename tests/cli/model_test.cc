@@ -183,7 +183,7 @@ TEST_F(Model, WhatIsWrongInAPlanIsNamed) {
          "complex: vocabulary: expected at least the model's 256, but got 64");
   expect({{"text", {"/nowhere/at/all"}}}, "/nowhere/at/all");
   write_text(folder_ / "plan.json", "{\"seed\": ");
-  EXPECT_THAT(train("model").err, HasSubstr("plan.json: expected JSON"));
+  EXPECT_THAT(train("model").err, HasSubstr("plan.json: \"seed\": expected JSON"));
   EXPECT_EQ(run({"train", "--to", path("model")}).status, 2);
 }
 
