@@ -1,6 +1,6 @@
-// What each command says to inputs that are no files: an endless one, a named pipe without a
-// writer, a folder, a loop of links, and an empty file. It ends with a message that names the input
-// and has no words of a library, within a limit of memory that reading without bounds exceeds.
+// Each command is given inputs that are no files: an endless one, a named pipe without a writer, a
+// folder, a loop of links, and an empty file. It ends with a message that names the input and has
+// no words of a library, within a limit of memory that reading without bounds exceeds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

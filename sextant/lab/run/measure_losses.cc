@@ -163,7 +163,7 @@ class Losses {
     return request_.text.blocks == 0 ? kCheckpointBlocks : request_.text.blocks;
   }
 
-  // Of each arm.
+  // The number of records of each arm.
   int64_t records() const { return blocks() * static_cast<int64_t>(request_.text.lengths.size()); }
 
   double bytes_per_token() const {

@@ -133,7 +133,7 @@ std::string repeated(const std::string& text, int times) {
 TEST_F(TomlArms, AreBoundedInDepth) {
   const std::string levels = "expected at most 64 lists and tables within each other, but got more";
   const std::string parts = "expected at most 64 parts of a key, but got more";
-  for (const int depth : {65, 8000, 100'000}) {
+  for (const int depth : {65, 8000, 30'000}) {
     refuses("arms = 1\na = " + repeated("[", depth) + repeated("]", depth), "line 2: " + levels);
     refuses("a = " + repeated("{b = ", depth) + "1" + repeated("}", depth), "line 1: " + levels);
     refuses("\n\na" + repeated(".a", depth) + " = 1", "line 3: " + parts);

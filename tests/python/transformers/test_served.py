@@ -19,8 +19,8 @@ from tiny import VERSION, build, inputs_of, result, tokens  # noqa: E402
 import sextant.transformers as ours  # noqa: E402
 from sextant.transformers import interface, trial  # noqa: E402
 
-# Arguments that models hand to the interface and that Sextant refuses by name: sparse attention, and
-# a factor for each head before transformers 5.
+# Arguments that models hand to the interface and that Sextant refuses by name: sparse attention,
+# and a factor for each head before transformers 5.
 REFUSED = {"block_indices", "head_mask", "indices", "sinks"}
 
 
