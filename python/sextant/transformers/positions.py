@@ -83,7 +83,12 @@ def _stretch(model, method, layers, train_length, options):
             if _is_changed(group, kind, layers, settings):
                 module._sextant_method = _chosen(method, options, group, train_length, model)
         _watch_rows(settings)
-        _logits(model)  # raises for options that do not fit
+        try:
+            _logits(model)
+        except ModelError:
+            raise
+        except RuntimeError as error:  # options that do not fit
+            raise ModelError(f"{method}: {error}") from error
         model.config.sextant = {"method": method, "options": options, "layers": layers,
                                 "train_length": train_length}
 
