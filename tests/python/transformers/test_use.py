@@ -162,7 +162,8 @@ class Stretch(unittest.TestCase):
         with self.assertRaisesRegex(ours.ModelError, "windw: expected one of the options of rer"):
             ours.stretch(build("llama"), "rerope", windw=3)
         for wrong in ("yarn*0", "yarn", "yern*4"):
-            with self.subTest(wrong), self.assertRaisesRegex(ours.ModelError, "^rope: stretch: .*ex"):
+            with self.subTest(wrong), self.assertRaisesRegex(
+                    ours.ModelError, "^rope: stretch: .*expected"):
                 ours.stretch(build("llama"), "rope", stretch=wrong)
 
     def test_positions_that_are_not_consecutive_are_refused(self):
