@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
   try {
     words = sextant::cli::with_collected(words);
     std::vector<const char*> pointers;
+    pointers.reserve(words.size());
     for (const std::string& word : words) pointers.push_back(word.c_str());
     app.parse(static_cast<int>(pointers.size()), pointers.data());
   } catch (const CLI::ParseError& error) {
