@@ -13,7 +13,7 @@
 #include "sextant/files/checked_bytes.h"
 #include "sextant/files/npy.h"
 #include "sextant/files/safetensors.h"
-#include "sextant/lab/run/checkpoint.h"
+#include "sextant/lab/run/training_state.h"
 
 namespace sextant::fuzz {
 namespace {
@@ -86,10 +86,10 @@ std::vector<std::string> npys() {
   return {"\x93NUMPY\x01\x00\x76\x00"s + padded + "\n" + std::string(16, '\2')};
 }
 
-void read_checkpoint(const std::string& bytes) { lab::parse_checkpoint(bytes); }
+void read_checkpoint(const std::string& bytes) { lab::parse_training_state(bytes); }
 
 std::vector<std::string> checkpoints() {
-  return {lab::checkpoint_file(
+  return {lab::training_state_file(
       {.step = 7, .belongs_to = "{}", .sections = {{"weights", "0123456789"}, {"empty", ""}}})};
 }
 

@@ -9,8 +9,8 @@
 
 #include "sextant/base/error.h"
 #include "sextant/lab/report/claimed_arms.h"
-#include "sextant/lab/run/checkpoint.h"
 #include "sextant/lab/run/survey.h"
+#include "sextant/lab/run/training_state.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "sextant/models/decoder/decoder.h"
 #include "tests/lab/laboratory.h"

@@ -1,4 +1,4 @@
-#include "sextant/lab/run/checkpoint.h"
+#include "sextant/lab/run/training_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::string noise(size_t bytes, uint64_t seed) {
   return text;
 }
 
-Checkpoint checkpoint(int64_t step, size_t bytes = 100) {
+TrainingState state_at(int64_t step, size_t bytes = 100) {
   return {
       .step = step,
       .belongs_to = kOwner,
@@ -50,88 +50,88 @@ std::set<std::string> names_in(const TemporaryFolder& folder) {
   return names;
 }
 
-std::optional<Checkpoint> newest(const TemporaryFolder& folder) {
+std::optional<TrainingState> newest(const TemporaryFolder& folder) {
   std::vector<std::string> remarks;
-  return newest_checkpoint(folder.path(), kOwner, remarks);
+  return newest_training_state(folder.path(), kOwner, remarks);
 }
 
-TEST(Checkpoint, ReadsWhatItWrites) {
+TEST(TrainingState, ReadsWhatItWrites) {
   for (const size_t bytes : {size_t{0}, size_t{1}, kChunk - 500, kChunk, 3 * kChunk + 1}) {
-    const Checkpoint written = checkpoint(42, bytes);
-    const Checkpoint read = parse_checkpoint(checkpoint_file(written));
+    const TrainingState written = state_at(42, bytes);
+    const TrainingState read = parse_training_state(training_state_file(written));
     EXPECT_EQ(read.step, 42);
     EXPECT_EQ(read.belongs_to, written.belongs_to);
     EXPECT_EQ(read.sections, written.sections);
   }
 }
 
-TEST(Checkpoint, RefusesEveryTruncationAndEveryLongerFile) {
-  const std::string file = checkpoint_file(checkpoint(3));
+TEST(TrainingState, RefusesEveryTruncationAndEveryLongerFile) {
+  const std::string file = training_state_file(state_at(3));
   for (size_t size = 0; size < file.size(); ++size) {
-    EXPECT_THROW(parse_checkpoint(std::string_view(file).substr(0, size)), Error) << size;
+    EXPECT_THROW(parse_training_state(std::string_view(file).substr(0, size)), Error) << size;
   }
-  EXPECT_THROW(parse_checkpoint(file + '\0'), Error);
+  EXPECT_THROW(parse_training_state(file + '\0'), Error);
 }
 
-TEST(Checkpoint, RefusesEveryFlippedBitOfASmallFile) {
-  const std::string good = checkpoint_file(checkpoint(3));
+TEST(TrainingState, RefusesEveryFlippedBitOfASmallFile) {
+  const std::string good = training_state_file(state_at(3));
   for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
     std::string file = good;
     file[bit / 8] = static_cast<char>(file[bit / 8] ^ (1 << bit % 8));
-    EXPECT_THROW(parse_checkpoint(file), Error) << bit;
+    EXPECT_THROW(parse_training_state(file), Error) << bit;
   }
 }
 
-TEST(Checkpoint, RefusesRandomDamageOfALargeFile) {
-  std::string file = checkpoint_file(checkpoint(3, 3 * kChunk));
+TEST(TrainingState, RefusesRandomDamageOfALargeFile) {
+  std::string file = training_state_file(state_at(3, 3 * kChunk));
   const CounterRandom random(1, "damage");
   for (uint64_t n = 0; n < 30; ++n) {
     char& byte = file[random.below(file.size(), 2 * n)];
     const char before = byte;
     byte = static_cast<char>(byte ^ (1 + random.below(255, 2 * n + 1)));
-    EXPECT_THROW(parse_checkpoint(file), Error) << n;
+    EXPECT_THROW(parse_training_state(file), Error) << n;
     byte = before;
   }
-  EXPECT_NO_THROW(parse_checkpoint(file));
+  EXPECT_NO_THROW(parse_training_state(file));
 }
 
 // Chunks that are intact, checksums included, but belong to another step or another place.
-TEST(Checkpoint, RefusesChunksThatBelongElsewhere) {
-  const std::string one = checkpoint_file(checkpoint(1, 3 * kChunk));
-  const std::string two = checkpoint_file(checkpoint(2, 3 * kChunk));
+TEST(TrainingState, RefusesChunksThatBelongElsewhere) {
+  const std::string one = training_state_file(state_at(1, 3 * kChunk));
+  const std::string two = training_state_file(state_at(2, 3 * kChunk));
   constexpr size_t kFirst = 64, kRecord = kChunk + 4;
   std::string mixed = two;
   mixed.replace(kFirst, kRecord, one, kFirst, kRecord);
-  EXPECT_THAT([&] { parse_checkpoint(mixed); },
+  EXPECT_THAT([&] { parse_training_state(mixed); },
               ThrowsMessage<Error>(HasSubstr("chunk checksum at byte 1048640")));
   std::string swapped = one;
   swapped.replace(kFirst, kRecord, one, kFirst + kRecord, kRecord);
-  EXPECT_THAT([&] { parse_checkpoint(swapped); },
+  EXPECT_THAT([&] { parse_training_state(swapped); },
               ThrowsMessage<Error>(HasSubstr("chunk checksum")));
 }
 
-TEST(Checkpoint, SaysWhatItIsWhenItIsNone) {
-  EXPECT_THAT([] { parse_checkpoint(""); },
+TEST(TrainingState, SaysWhatItIsWhenItIsNone) {
+  EXPECT_THAT([] { parse_training_state(""); },
               ThrowsMessage<Error>(HasSubstr("magic at byte 0: expected 8 bytes, but got 0")));
-  EXPECT_THAT([] { parse_checkpoint(std::string(1000, 'x')); },
+  EXPECT_THAT([] { parse_training_state(std::string(1000, 'x')); },
               ThrowsMessage<Error>(HasSubstr("magic at byte 0")));
 }
 
 TEST(Checkpoints, NewestIsReadAndTwoAreKept) {
   const TemporaryFolder folder;
   EXPECT_EQ(newest(folder), std::nullopt);
-  for (const int64_t step : {10, 20, 30, 100}) save_checkpoint(checkpoint(step), folder.path());
+  for (const int64_t step : {10, 20, 30, 100}) save_training_state(state_at(step), folder.path());
   EXPECT_THAT(names_in(folder), ElementsAre("checkpoint-00000030.sxt", "checkpoint-00000100.sxt"));
   EXPECT_EQ(newest(folder)->step, 100);
 }
 
 TEST(Checkpoints, DamagedOnesAreLeftForTheOneBefore) {
   const TemporaryFolder folder;
-  for (const int64_t step : {10, 20}) save_checkpoint(checkpoint(step), folder.path());
+  for (const int64_t step : {10, 20}) save_training_state(state_at(step), folder.path());
   const std::string whole = read_text(folder / "checkpoint-00000020.sxt");
   write_text(folder / "checkpoint-00000020.sxt", whole.substr(0, whole.size() - 1));
   std::vector<std::string> remarks;
-  EXPECT_EQ(newest_checkpoint(folder.path(), kOwner, remarks)->step, 10);
+  EXPECT_EQ(newest_training_state(folder.path(), kOwner, remarks)->step, 10);
   EXPECT_THAT(remarks, ElementsAre(HasSubstr("checkpoint-00000020.sxt is not used: checkpoint: "
                                              "payload bytes")));
   write_text(folder / "checkpoint-00000010.sxt", "");
@@ -140,15 +140,16 @@ TEST(Checkpoints, DamagedOnesAreLeftForTheOneBefore) {
 
 TEST(Checkpoints, OfAnotherArmAreRefused) {
   const TemporaryFolder folder;
-  save_checkpoint(checkpoint(10), folder.path());
+  save_training_state(state_at(10), folder.path());
   std::vector<std::string> remarks;
-  EXPECT_THAT([&] { newest_checkpoint(folder.path(), R"({"arm":"alibi-0"})", remarks); },
+  EXPECT_THAT([&] { newest_training_state(folder.path(), R"({"arm":"alibi-0"})", remarks); },
               ThrowsMessage<Error>(HasSubstr(R"(but it belongs to {"arm":"rope-0"})")));
 }
 
 // Saves in a process whose files may not grow beyond `limit`. Returns the error message, or "" on
 // success.
-std::string save_with_limit(const Checkpoint& state, const TemporaryFolder& folder, rlim_t limit) {
+std::string save_with_limit(const TrainingState& state, const TemporaryFolder& folder,
+                            rlim_t limit) {
   std::array<int, 2> ends{};
   EXPECT_EQ(::pipe(ends.data()), 0);
   const pid_t child = ::fork();
@@ -158,7 +159,7 @@ std::string save_with_limit(const Checkpoint& state, const TemporaryFolder& fold
     ::setrlimit(RLIMIT_FSIZE, &most);
     std::string message;
     try {
-      save_checkpoint(state, folder.path());
+      save_training_state(state, folder.path());
     } catch (const Error& error) {
       message = error.what();
     }
@@ -175,9 +176,9 @@ std::string save_with_limit(const Checkpoint& state, const TemporaryFolder& fold
 
 TEST(Checkpoints, AFullDiskLeavesTheOneBefore) {
   const TemporaryFolder folder;
-  save_checkpoint(checkpoint(10, 5000), folder.path());
-  const Checkpoint next = checkpoint(20, 5000);
-  const size_t needed = checkpoint_file(next).size();
+  save_training_state(state_at(10, 5000), folder.path());
+  const TrainingState next = state_at(20, 5000);
+  const size_t needed = training_state_file(next).size();
   for (const size_t limit : {size_t{0}, size_t{1}, size_t{63}, needed / 2, needed - 1}) {
     EXPECT_THAT(save_with_limit(next, folder, limit),
                 HasSubstr("checkpoint-00000020.sxt: cannot write: File too large"));
@@ -190,20 +191,21 @@ TEST(Checkpoints, AFullDiskLeavesTheOneBefore) {
 
 TEST(Checkpoints, KilledAtAnyMomentLeaveAWholeOne) {
   const TemporaryFolder folder;
-  save_checkpoint(checkpoint(1, 4 * kChunk), folder.path());
+  save_training_state(state_at(1, 4 * kChunk), folder.path());
   const CounterRandom random(1, "kill");
   for (uint64_t n = 0; n < 20; ++n) {
     const pid_t child = ::fork();
     if (child == 0) {
-      for (int64_t step = 2;; ++step) save_checkpoint(checkpoint(step, 4 * kChunk), folder.path());
+      for (int64_t step = 2;; ++step)
+        save_training_state(state_at(step, 4 * kChunk), folder.path());
     }
     ::usleep(static_cast<useconds_t>(random.below(40'000, n)));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     std::vector<std::string> remarks;
-    const auto read = newest_checkpoint(folder.path(), kOwner, remarks);
+    const auto read = newest_training_state(folder.path(), kOwner, remarks);
     ASSERT_TRUE(read);
-    EXPECT_EQ(read->sections, checkpoint(read->step, 4 * kChunk).sections);
+    EXPECT_EQ(read->sections, state_at(read->step, 4 * kChunk).sections);
     EXPECT_THAT(remarks, IsEmpty());
   }
 }

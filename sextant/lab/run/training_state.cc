@@ -1,4 +1,4 @@
-#include "sextant/lab/run/checkpoint.h"
+#include "sextant/lab/run/training_state.h"
 
 #include <algorithm>
 #include <charconv>
@@ -33,30 +33,29 @@ uint32_t chunk_crc(int64_t step, uint64_t chunk, std::string_view bytes) {
 
 constexpr const char* kWhat = "checkpoint";
 
-std::string payload_of(const Checkpoint& checkpoint) {
+std::string payload_of(const TrainingState& state) {
   json sections = json::array();
   uint64_t bytes = 0;
-  for (const auto& [name, section] : checkpoint.sections) {
+  for (const auto& [name, section] : state.sections) {
     sections.push_back({{"name", name}, {"bytes", section.size()}});
     bytes += section.size();
   }
-  const std::string index =
-      json{{"belongs_to", checkpoint.belongs_to}, {"sections", sections}}.dump();
+  const std::string index = json{{"belongs_to", state.belongs_to}, {"sections", sections}}.dump();
   std::string payload;
   payload.reserve(sizeof(uint64_t) + index.size() + bytes);
   put<uint64_t>(payload, index.size());
   payload += index;
-  for (const auto& [name, section] : checkpoint.sections) payload += section;
+  for (const auto& [name, section] : state.sections) payload += section;
   return payload;
 }
 
-Checkpoint parse_payload(int64_t step, std::string_view payload) {
+TrainingState parse_payload(int64_t step, std::string_view payload) {
   ByteReader in(kWhat, payload);
   const auto index_bytes = in.number<uint64_t>("index length");
   const json index = checked_json(std::string(in.take("index", index_bytes)), "checkpoint: index");
-  Checkpoint checkpoint{.step = step, .belongs_to = {}, .sections = {}};
+  TrainingState state{.step = step, .belongs_to = {}, .sections = {}};
   JsonFields fields(index, "checkpoint: index");
-  fields.read("belongs_to", checkpoint.belongs_to);
+  fields.read("belongs_to", state.belongs_to);
   for (const json& entry : fields.at("sections")) {
     JsonFields section(entry, "checkpoint: section");
     std::string name;
@@ -65,11 +64,11 @@ Checkpoint parse_payload(int64_t step, std::string_view payload) {
     section.read("bytes", bytes);
     section.finish();
     const std::string_view content = in.take("section", bytes);
-    checkpoint.sections.emplace_back(name, content);
+    state.sections.emplace_back(name, content);
   }
   fields.finish();
   if (in.left() != 0) in.wrong("payload", in.at(), "its end, but there is more");
-  return checkpoint;
+  return state;
 }
 
 uint64_t chunks_of(uint64_t payload_bytes) {
@@ -103,15 +102,15 @@ fs::path path_of(const fs::path& directory, int64_t step) {
 
 }  // namespace
 
-std::string checkpoint_file(const Checkpoint& checkpoint) {
-  const std::string payload = payload_of(checkpoint);
+std::string training_state_file(const TrainingState& state) {
+  const std::string payload = payload_of(state);
   std::string file;
   file.reserve(kHeaderBytes + payload.size() + chunks_of(payload.size()) * kCrcBytes +
                kFooterBytes);
   file += kMagic;
   put(file, kVersion);
   put(file, static_cast<uint32_t>(kChunkBytes));
-  put(file, checkpoint.step);
+  put(file, state.step);
   put<uint64_t>(file, payload.size());
   file.append(kHeaderBytes - kCrcBytes - file.size(), '\0');
   put(file, crc32(0, file));
@@ -119,14 +118,14 @@ std::string checkpoint_file(const Checkpoint& checkpoint) {
     const std::string_view bytes =
         std::string_view(payload).substr(chunk * kChunkBytes, kChunkBytes);
     file += bytes;
-    put(file, chunk_crc(checkpoint.step, chunk, bytes));
+    put(file, chunk_crc(state.step, chunk, bytes));
   }
   file += kEndMagic;
   put(file, crc32(0, file));
   return file;
 }
 
-Checkpoint parse_checkpoint(std::string_view file) {
+TrainingState parse_training_state(std::string_view file) {
   ByteReader in(kWhat, file);
   in.expect_text("magic", kMagic);
   in.expect("version", kVersion);
@@ -157,8 +156,8 @@ Checkpoint parse_checkpoint(std::string_view file) {
   return parse_payload(step, payload);
 }
 
-void save_checkpoint(const Checkpoint& checkpoint, const fs::path& directory) {
-  write_file(path_of(directory, checkpoint.step), checkpoint_file(checkpoint));
+void save_training_state(const TrainingState& state, const fs::path& directory) {
+  write_file(path_of(directory, state.step), training_state_file(state));
   const std::vector<int64_t> steps = steps_in(directory);
   for (size_t n = kKept; n < steps.size(); ++n) {
     std::error_code ignored;  // an extra checkpoint does no harm
@@ -166,23 +165,23 @@ void save_checkpoint(const Checkpoint& checkpoint, const fs::path& directory) {
   }
 }
 
-std::optional<Checkpoint> newest_checkpoint(const fs::path& directory,
-                                            const std::string& belongs_to,
-                                            std::vector<std::string>& remarks) {
+std::optional<TrainingState> newest_training_state(const fs::path& directory,
+                                                   const std::string& belongs_to,
+                                                   std::vector<std::string>& remarks) {
   for (const int64_t step : steps_in(directory)) {
     const fs::path path = path_of(directory, step);
-    Checkpoint checkpoint;
+    TrainingState state;
     try {
-      checkpoint = parse_checkpoint(read_file(path));
+      state = parse_training_state(read_file(path));
     } catch (const Error& error) {
       remarks.push_back(path.string() + " is not used: " + error.what());
       continue;
     }
-    if (checkpoint.belongs_to != belongs_to) {
+    if (state.belongs_to != belongs_to) {
       fail("checkpoint: " + path.string() + ": expected one of this arm, but it belongs to " +
-           checkpoint.belongs_to);
+           state.belongs_to);
     }
-    return checkpoint;
+    return state;
   }
   return std::nullopt;
 }
