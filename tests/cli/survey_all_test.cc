@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sextant/files/json_file.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/torch/method.h"
 #include "tests/cli/command.h"
@@ -25,7 +26,7 @@ TEST(SurveyOfAll, TrainsEveryMethodWithoutNaN) {
   EXPECT_THAT(ended.out, testing::Not(testing::HasSubstr("nan")));
 
   std::set<std::string> trained, known;
-  const nlohmann::json results = lab::read_json(folder / "out/results.json");
+  const nlohmann::json results = read_json(folder / "out/results.json");
   for (const nlohmann::json& entry : results.at("arms")) {
     const auto result = entry.get<lab::ArmResult>();
     trained.insert(result.arm.method);

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_file.h"
 #include "sextant/lab/data/masked_text.h"
-#include "sextant/lab/report/result.h"
 #include "sextant/rope_config/config_path.h"
 #include "sextant/rope_config/explain.h"
 

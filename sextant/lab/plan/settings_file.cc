@@ -14,8 +14,8 @@
 #include "sextant/base/error.h"
 #include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
+#include "sextant/files/json_file.h"
 #include "sextant/files/read_file.h"
-#include "sextant/lab/report/result.h"
 
 namespace sextant::lab {
 namespace {

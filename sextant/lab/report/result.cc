@@ -4,9 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/files/write_file.h"
 
 namespace sextant::lab {
 namespace {
@@ -219,15 +217,6 @@ void from_json(const json& json, ArmResult& result) {
   if (json.contains("positions")) result.positions = products_from(fields.at("positions"));
   if (json.contains("pictures")) result.pictures = pictures_from(fields.at("pictures"));
   fields.finish();
-}
-
-json read_json(const std::filesystem::path& path) {
-  return naming_file(path,
-                     [&] { return checked_json(read_file(path, kMostJsonBytes), path.string()); });
-}
-
-void write_json(const std::filesystem::path& path, const json& json) {
-  write_file(path, json.dump(2) + "\n");
 }
 
 }  // namespace sextant::lab

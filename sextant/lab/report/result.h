@@ -2,13 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "sextant/files/read_file.h"
 #include "sextant/lab/plan/settings.h"
 
 namespace sextant::lab {
@@ -116,13 +113,5 @@ inline constexpr const char* kResultFile = "result.json";
 inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kLogFile = "log.txt";
-
-// Throws Error that names the file if it is missing, malformed or too large.
-nlohmann::json read_json(const std::filesystem::path& path);
-template <class T>
-T read_json_as(const std::filesystem::path& path) {
-  return naming_file(path, [&] { return read_json(path).get<T>(); });
-}
-void write_json(const std::filesystem::path& path, const nlohmann::json& json);
 
 }  // namespace sextant::lab

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_file.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/machines.h"

@@ -6,6 +6,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
+#include "sextant/files/json_file.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/measure.h"

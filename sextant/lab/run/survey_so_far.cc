@@ -9,6 +9,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/base/reason.h"
+#include "sextant/files/json_file.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/tables_text.h"

@@ -8,6 +8,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
+#include "sextant/files/json_file.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/plan/own_methods.h"

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_file.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/report/result.h"

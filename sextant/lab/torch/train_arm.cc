@@ -14,6 +14,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
+#include "sextant/files/json_file.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/survey_arms.h"

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_file.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/run/survey_arms.h"
 #include "tests/lab/arm_results.h"

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_file.h"
 #include "sextant/lab/report/claimed_arms.h"
 #include "sextant/lab/run/survey.h"
 #include "sextant/lab/run/training_state.h"
