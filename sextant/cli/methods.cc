@@ -13,7 +13,7 @@
 #include "sextant/cli/methods_text.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/survey/survey.h"
 
 namespace sextant::cli {
 namespace {

@@ -1,5 +1,5 @@
 // sextant survey: trains a small transformer with each position encoding on short text and tests it
-// on long text. See sextant/lab/run/survey.h.
+// on long text. See sextant/lab/survey/survey.h.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,7 +17,7 @@
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/survey/survey.h"
 
 namespace sextant::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "sextant/files/json_file.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/torch/method.h"
 #include "tests/cli/command.h"
 #include "tests/cli/small_text.h"

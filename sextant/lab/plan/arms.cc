@@ -14,7 +14,7 @@
 #include "sextant/files/checked_json.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/plan/stretches.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/survey/survey.h"
 
 namespace sextant::lab {
 namespace {

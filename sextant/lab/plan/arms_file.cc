@@ -5,7 +5,7 @@
 #include "sextant/base/printable.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/settings_file.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/survey/survey.h"
 
 namespace sextant::lab {
 namespace {

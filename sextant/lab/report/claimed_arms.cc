@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "sextant/lab/plan/same_arm.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/survey/survey.h"
 
 namespace sextant::lab {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "sextant/chart/chart.h"
-#include "sextant/lab/plan/stretch_candidates.h"
-#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/result/model_work.h"
+#include "sextant/lab/result/stretch_candidates.h"
 
 namespace sextant::lab {
 

@@ -11,10 +11,10 @@
 
 #include "sextant/lab/report/advice.h"
 #include "sextant/lab/report/csv.h"
-#include "sextant/lab/report/machines.h"
 #include "sextant/lab/report/pictures.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/tables.h"
+#include "sextant/lab/result/machines.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sextant/lab/report/csv.h"
-#include "sextant/lab/report/format_number.h"
+#include "sextant/lab/result/format_number.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {

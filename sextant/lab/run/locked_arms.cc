@@ -11,7 +11,7 @@
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/json_file.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/arm_lock.h"
 #include "sextant/lab/run/launch.h"
 #include "sextant/lab/run/measure.h"

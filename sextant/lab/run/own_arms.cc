@@ -10,7 +10,7 @@
 #include "sextant/files/json_file.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/own_methods.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/python.h"
 #include "sextant/lab/run/worker.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/result/model_work.h"
 #include "sextant/lab/run/worker.h"
 
 namespace sextant::lab {

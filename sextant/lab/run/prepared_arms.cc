@@ -8,7 +8,7 @@
 #include "sextant/files/json_fields.h"
 #include "sextant/files/json_file.h"
 #include "sextant/files/read_file.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/measure.h"
 #include "sextant/lab/run/survey_arms.h"
 

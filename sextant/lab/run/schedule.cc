@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "sextant/files/write_file.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/last_line.h"
 #include "sextant/lab/run/launch.h"

@@ -15,7 +15,7 @@
 #include "sextant/files/json_file.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/own_methods.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/survey_arms.h"
 #include "sextant/lab/torch/accuracy.h"
 #include "sextant/lab/torch/attention_entropy.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/survey/survey.h"
 
 namespace sextant::lab {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <string_view>
 
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/survey/survey.h"
 
 namespace sextant::lab {
 namespace {

@@ -1,4 +1,4 @@
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/survey/survey.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,18 +17,18 @@
 #include "sextant/lab/report/advice.h"
 #include "sextant/lab/report/claims.h"
 #include "sextant/lab/report/findings.h"
-#include "sextant/lab/report/machines.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
-#include "sextant/lab/report/result.h"
 #include "sextant/lab/report/tables_text.h"
+#include "sextant/lab/result/machines.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/own_arms.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/schedule.h"
 #include "sextant/lab/run/survey_arms.h"
-#include "sextant/lab/run/survey_so_far.h"
+#include "sextant/lab/survey/survey_so_far.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {

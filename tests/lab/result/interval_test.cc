@@ -1,4 +1,4 @@
-#include "sextant/lab/report/interval.h"
+#include "sextant/lab/result/interval.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sextant/lab/plan/device_name.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
 

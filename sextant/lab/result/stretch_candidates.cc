@@ -1,4 +1,4 @@
-#include "sextant/lab/plan/stretch_candidates.h"
+#include "sextant/lab/result/stretch_candidates.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/lab/plan/stretches.h"
-#include "sextant/lab/report/format_number.h"
+#include "sextant/lab/result/format_number.h"
 
 namespace sextant::lab {
 namespace {

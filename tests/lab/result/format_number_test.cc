@@ -1,4 +1,4 @@
-#include "sextant/lab/report/format_number.h"
+#include "sextant/lab/result/format_number.h"
 
 #include <gtest/gtest.h>
 

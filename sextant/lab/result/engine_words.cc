@@ -1,4 +1,4 @@
-#include "sextant/lab/plan/engine_words.h"
+#include "sextant/lab/result/engine_words.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

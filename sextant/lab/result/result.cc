@@ -1,4 +1,4 @@
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

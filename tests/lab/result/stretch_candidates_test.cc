@@ -1,4 +1,4 @@
-#include "sextant/lab/plan/stretch_candidates.h"
+#include "sextant/lab/result/stretch_candidates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

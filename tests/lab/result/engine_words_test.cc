@@ -1,4 +1,4 @@
-#include "sextant/lab/plan/engine_words.h"
+#include "sextant/lab/result/engine_words.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/lab/plan/stretch_candidates.h"
+#include "sextant/lab/result/stretch_candidates.h"
 #include "sextant/rope_config/explain.h"
 #include "tests/rope_config/gguf_files.h"
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "sextant/lab/report/block_losses.h"
-#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/result/block_losses.h"
+#include "sextant/lab/result/model_work.h"
 
 namespace sextant::lab {
 

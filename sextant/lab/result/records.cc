@@ -1,4 +1,4 @@
-#include "sextant/lab/report/records.h"
+#include "sextant/lab/result/records.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

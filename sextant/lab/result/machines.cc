@@ -1,4 +1,4 @@
-#include "sextant/lab/report/machines.h"
+#include "sextant/lab/result/machines.h"
 
 #include <fmt/format.h>
 

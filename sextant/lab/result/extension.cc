@@ -1,4 +1,4 @@
-#include "sextant/lab/report/extension.h"
+#include "sextant/lab/result/extension.h"
 
 #include <algorithm>
 #include <utility>

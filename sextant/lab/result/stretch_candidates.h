@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sextant/lab/report/interval.h"
-#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/result/interval.h"
+#include "sextant/lab/result/model_work.h"
 
 namespace sextant::lab {
 

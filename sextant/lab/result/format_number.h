@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sextant/lab/report/interval.h"
+#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 

@@ -1,4 +1,4 @@
-#include "sextant/lab/report/records.h"
+#include "sextant/lab/result/records.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

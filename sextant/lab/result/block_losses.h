@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "sextant/lab/report/findings.h"
-#include "sextant/lab/report/result.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/result/result.h"
+#include "sextant/lab/survey/survey.h"
 
 namespace sextant::lab {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sextant/lab/plan/checkpoint.h"
-#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/result/model_work.h"
 
 namespace sextant::lab {
 

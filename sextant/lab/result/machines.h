@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
 

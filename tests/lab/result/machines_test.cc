@@ -1,4 +1,4 @@
-#include "sextant/lab/report/machines.h"
+#include "sextant/lab/result/machines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sextant/lab/run/survey_so_far.h"
+#include "sextant/lab/survey/survey_so_far.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sextant/lab/report/block_losses.h"
+#include "sextant/lab/result/block_losses.h"
 
 #include <cmath>
 
