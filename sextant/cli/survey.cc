@@ -13,6 +13,7 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/many_machines.h"
 #include "sextant/lab/data/corpus.h"
+#include "sextant/lab/plan/arms_file.h"
 #include "sextant/lab/report/claimed_arms.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/plugin.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sextant/lab/plan/arms.h"
 #include "sextant/lab/result/result.h"
-#include "sextant/lab/survey/survey.h"
 
 namespace sextant::lab {
 

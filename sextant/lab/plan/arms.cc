@@ -1,4 +1,5 @@
-// Arms of a survey from the methods that the user lists.
+#include "sextant/lab/plan/arms.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include "sextant/files/checked_json.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/plan/stretches.h"
-#include "sextant/lab/survey/survey.h"
 
 namespace sextant::lab {
 namespace {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/base/printable.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/data/direction_task.h"
 #include "sextant/lab/data/masked_text.h"
@@ -373,6 +374,13 @@ void from_json(const json& json, Arm& arm) {
   if (json.contains("causal")) fields.read("causal", arm.causal);
   if (json.contains("two_streams")) fields.read("two_streams", arm.two_streams);
   fields.finish();
+}
+
+void check_label(const std::string& where, const std::string& label) {
+  const std::string shown = printable(label);
+  if (label.empty() || shown != label) {
+    fail(where + ": label: expected a name without control characters, but got \"" + shown + "\"");
+  }
 }
 
 std::vector<std::string> differences(const json& there, const json& asked) {

@@ -8,8 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "sextant/lab/plan/arms.h"
 #include "sextant/lab/plan/same_arm.h"
-#include "sextant/lab/survey/survey.h"
 
 namespace sextant::lab {
 namespace {

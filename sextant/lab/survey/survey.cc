@@ -188,7 +188,8 @@ SurveyEnd stopped(const SurveyOptions& options, const ScheduleEnd& end, size_t d
 SurveyEnd run_survey(const SurveyOptions& options) {
   check(options.settings);
   const Corpus corpus = read_corpus(options.text, options.settings.test.share);
-  test_blocks(corpus, options.settings.test.longest(), options.settings.test.blocks);
+  const std::vector<std::string_view> blocks =
+      test_blocks(corpus, options.settings.test.longest(), options.settings.test.blocks);
   train_window(corpus, options.settings.training.length, 0, 1, 0, 0);
   const json manifest{
       {"sextant", version()}, {"settings", options.settings}, {"text", identity(corpus)}};
@@ -220,8 +221,9 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   }
   // Bytes whose neighbours on both sides are seen have no such reference.
   std::optional<BigramLoss> bigrams;
-  if (options.settings.objective == Objective::kCausal)
-    bigrams = bigram_loss(corpus, options.settings);
+  if (options.settings.objective == Objective::kCausal) {
+    bigrams = bigram_loss(corpus.train, blocks, options.settings.training.length / 2);
+  }
   const Background background{.bigrams = bigrams,
                               .defaults = option_defaults(options.settings.threads)};
   const bool runs = !arms.empty() && stage == Stage::kRun;

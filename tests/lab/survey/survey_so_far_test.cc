@@ -8,6 +8,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/json_file.h"
+#include "sextant/lab/plan/arms.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/run/survey_arms.h"
 #include "tests/lab/arm_results.h"

@@ -11,7 +11,7 @@
 #include "sextant/files/json_file.h"
 #include "sextant/lab/report/claimed_arms.h"
 #include "sextant/lab/run/training_state.h"
-#include "sextant/lab/survey/survey.h"
+#include "sextant/lab/plan/arms.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "sextant/models/decoder/decoder.h"
 #include "tests/lab/laboratory.h"
