@@ -57,7 +57,7 @@ struct Details {
 };
 
 // Names and values in small print, for example the settings of a run.
-struct Settings {
+struct NamedValues {
   std::vector<std::pair<std::string, std::string>> items;
 };
 
@@ -68,7 +68,7 @@ struct Download {
   std::string content;
 };
 
-using ReportBlock = std::variant<Prose, Details, Table, LineChart, HeatMap, Settings, Download>;
+using ReportBlock = std::variant<Prose, Details, Table, LineChart, HeatMap, NamedValues, Download>;
 
 struct Section {
   std::string heading;

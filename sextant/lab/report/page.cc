@@ -220,7 +220,7 @@ chart::Section maps_section(const Findings& findings) {
   return section;
 }
 
-void flatten(const nlohmann::json& value, const std::string& path, chart::Settings& out) {
+void flatten(const nlohmann::json& value, const std::string& path, chart::NamedValues& out) {
   if (!value.is_object()) {
     out.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
     return;
@@ -232,7 +232,7 @@ void flatten(const nlohmann::json& value, const std::string& path, chart::Settin
 
 chart::Section data_section(const nlohmann::json& manifest, const Findings& findings) {
   chart::Section section{.heading = "Settings and data", .blocks = {}};
-  chart::Settings items;
+  chart::NamedValues items;
   flatten(manifest, "", items);
   const std::vector<Machine> machines = machines_of(findings.results);
   for (const Machine& machine : machines) {

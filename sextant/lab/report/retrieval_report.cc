@@ -180,7 +180,7 @@ chart::Section wrong_answers(const RetrievalScores& scores) {
   return {"Wrong answers", {std::move(table)}};
 }
 
-void add_settings(const json& value, const std::string& path, chart::Settings& out) {
+void add_settings(const json& value, const std::string& path, chart::NamedValues& out) {
   if (value.is_null()) return;
   if (!value.is_object()) {
     out.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
@@ -332,7 +332,7 @@ chart::Report report_page(const RetrievalScores& scores, const json& manifest, c
               "4096 tokens in 13 tasks; these are five simpler ones, so the effective lengths of "
               "RULER's table are others."});
   page.sections.push_back(wrong_answers(scores));
-  chart::Settings settings;
+  chart::NamedValues settings;
   add_settings(manifest, "", settings);
   add_settings(facts, "", settings);
   page.sections.push_back({"Settings and data",

@@ -90,7 +90,7 @@ class Watched {
   }
 
   void show() {
-    const Report& report = worker_.report();
+    const ProgressReport& report = worker_.report();
     if (report.total <= 0) return;
     if (!found_) found_ = std::make_unique<double>(report.done);
     progress_.show({.done = report.done, .total = report.total, .found_done = *found_},
