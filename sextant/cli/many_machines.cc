@@ -9,8 +9,8 @@
 
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/files/json_file.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/launch.h"
 #include "sextant/lab/run/print.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_file.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/rope_config/config_path.h"
 #include "sextant/rope_config/explain.h"

@@ -14,7 +14,6 @@
 #include "sextant/base/error.h"
 #include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/files/json_file.h"
 #include "sextant/files/read_file.h"
 
 namespace sextant::lab {

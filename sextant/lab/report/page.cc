@@ -220,20 +220,12 @@ chart::Section maps_section(const Findings& findings) {
   return section;
 }
 
-void flatten(const nlohmann::json& value, const std::string& path, chart::NamedValues& out) {
-  if (!value.is_object()) {
-    out.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
-    return;
-  }
-  for (const auto& item : value.items()) {
-    flatten(item.value(), path.empty() ? item.key() : path + "." + item.key(), out);
-  }
-}
-
 chart::Section data_section(const nlohmann::json& manifest, const Findings& findings) {
   chart::Section section{.heading = "Settings and data", .blocks = {}};
   chart::NamedValues items;
-  flatten(manifest, "", items);
+  for (const auto& [path, value] : leaves_of(manifest)) {
+    items.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
+  }
   const std::vector<Machine> machines = machines_of(findings.results);
   for (const Machine& machine : machines) {
     const std::string arms = machines.size() == 1 ? "" : fmt::format(" ({} arms)", machine.arms);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sextant/lab/plan/settings.h"
 #include "sextant/lab/report/csv.h"
 #include "sextant/lab/result/format_number.h"
 #include "sextant/version.h"
@@ -180,17 +181,6 @@ chart::Section wrong_answers(const RetrievalScores& scores) {
   return {"Wrong answers", {std::move(table)}};
 }
 
-void add_settings(const json& value, const std::string& path, chart::NamedValues& out) {
-  if (value.is_null()) return;
-  if (!value.is_object()) {
-    out.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
-    return;
-  }
-  for (const auto& item : value.items()) {
-    add_settings(item.value(), path.empty() ? item.key() : path + "." + item.key(), out);
-  }
-}
-
 // The replies of one length that have no score.
 struct Unscored {
   int64_t length = 0, count = 0, of = 0;
@@ -333,8 +323,13 @@ chart::Report report_page(const RetrievalScores& scores, const json& manifest, c
               "RULER's table are others."});
   page.sections.push_back(wrong_answers(scores));
   chart::NamedValues settings;
-  add_settings(manifest, "", settings);
-  add_settings(facts, "", settings);
+  for (const json* object : {&manifest, &facts}) {
+    for (const auto& [path, value] : leaves_of(*object)) {
+      if (value.is_null()) continue;
+      settings.items.emplace_back(path,
+                                  value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
   page.sections.push_back({"Settings and data",
                            {std::move(settings), chart::Download{.file = "retrieval.csv",
                                                                  .media_type = "text/csv",

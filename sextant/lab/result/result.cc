@@ -4,43 +4,18 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_fields.h"
+#include "sextant/files/checked_json.h"
+#include "sextant/files/json_record.h"
+#include "sextant/files/read_file.h"
 
 namespace sextant::lab {
 namespace {
 
 using nlohmann::json;
 
-Mean mean_from(const json& object) {
-  JsonFields fields(object, "result: mean");
-  Mean mean;
-  fields.read("mean", mean.value);
-  fields.read("standard_error", mean.error);
-  fields.finish();
-  return mean;
-}
-
-// JSON has no NaN; it is written as null.
-double number_from(const json& value, const std::string& where) {
-  if (!value.is_number() && !value.is_null()) {
-    fail("result: " + where + ": expected numbers, but got " + value.dump());
-  }
-  return value.is_null() ? NAN : value.get<double>();
-}
-
 using Rows = std::vector<std::vector<double>>;
 
-Rows rows_from(const json& rows, const std::string& name) {
-  Rows result;
-  for (const json& row : rows) {
-    result.emplace_back();
-    for (const json& value : row) {
-      result.back().push_back(number_from(value, "pictures: " + name));
-    }
-  }
-  return result;
-}
-
+// JSON has no NaN; it is written as null.
 json as_json(double value) { return std::isnan(value) ? json() : json(value); }
 
 json as_json(const Rows& rows) {
@@ -52,171 +27,116 @@ json as_json(const Rows& rows) {
   return out;
 }
 
-json as_json(const PositionProducts& products) {
-  json heads = json::array();
-  for (const HeadProducts& one : products.heads) {
-    heads.push_back({{"layer", one.layer},
-                     {"head", one.head},
-                     {"trained", as_json(one.trained)},
-                     {"untrained", as_json(one.untrained)}});
+void read_numbers(const json& value, const std::string& where, double& number) {
+  if (!value.is_number() && !value.is_null()) {
+    fail("result: " + where + ": expected numbers, but got " + value.dump());
   }
-  return {{"plain", as_json(products.plain)}, {"heads", heads}};
+  number = value.is_null() ? NAN : value.get<double>();
 }
 
-PositionProducts products_from(const json& object) {
-  JsonFields fields(object, "result: positions");
-  const auto share = [](const json& value) { return number_from(value, "positions"); };
-  PositionProducts products{.plain = share(fields.at("plain"))};
-  for (const json& entry : fields.at("heads")) {
-    JsonFields at(entry, "result: positions: heads");
-    HeadProducts head;
-    at.read("layer", head.layer);
-    at.read("head", head.head);
-    head.trained = share(at.at("trained"));
-    head.untrained = share(at.at("untrained"));
-    at.finish();
-    products.heads.push_back(head);
+void read_numbers(const json& rows, const std::string& where, Rows& result) {
+  for (const json& row : rows) {
+    result.emplace_back();
+    for (const json& value : row) read_numbers(value, where, result.back().emplace_back());
   }
-  fields.finish();
-  return products;
 }
 
-json as_json(const Pictures& pictures) {
-  json out = json::object();
-  if (!pictures.scores.empty()) {
-    out["distances"] = pictures.distances;
-    out["scores"] = as_json(pictures.scores);
+template <class Io>
+void numbers(const Io& io, const char* name, auto& value, const std::string& where) {
+  if constexpr (Io::kWrites) {
+    io.at[name] = as_json(value);
+  } else {
+    read_numbers(io.at.at(name), where, value);
   }
-  if (!pictures.vectors.empty()) {
-    out["step"] = pictures.step;
-    out["vectors"] = as_json(pictures.vectors);
-    out["cosines"] = as_json(pictures.cosines);
-  }
-  if (!pictures.products.empty()) {
-    out["product_step"] = pictures.product_step;
-    out["products"] = as_json(pictures.products);
-  }
-  if (!pictures.attention.empty()) {
-    out["cell"] = pictures.cell;
-    out["attention"] = as_json(pictures.attention);
-  }
-  return out;
 }
-
-Pictures pictures_from(const json& object) {
-  JsonFields fields(object, "result: pictures");
-  Pictures pictures;
-  if (object.contains("scores")) {
-    fields.read("distances", pictures.distances);
-    pictures.scores = rows_from(fields.at("scores"), "scores");
-  }
-  if (object.contains("vectors")) {
-    fields.read("step", pictures.step);
-    pictures.vectors = rows_from(fields.at("vectors"), "vectors");
-    pictures.cosines = rows_from(fields.at("cosines"), "cosines");
-  }
-  if (object.contains("products")) {
-    fields.read("product_step", pictures.product_step);
-    pictures.products = rows_from(fields.at("products"), "products");
-  }
-  if (object.contains("attention")) {
-    fields.read("cell", pictures.cell);
-    pictures.attention = rows_from(fields.at("attention"), "attention");
-  }
-  fields.finish();
-  return pictures;
-}
-
-json as_json(const Mean& mean) { return {{"mean", mean.value}, {"standard_error", mean.error}}; }
 
 }  // namespace
 
-void to_json(json& out, const ArmResult& result) {
-  json lengths = json::array();
-  for (const AtLength& at : result.lengths) {
-    lengths.push_back({{"length", at.length},
-                       {"loss", as_json(at.loss)},
-                       {"sliding", as_json(at.sliding)},
-                       {"loss_change", as_json(at.loss_change)},
-                       {"sliding_change", as_json(at.sliding_change)}});
-    if (!at.sliding_blocks.empty()) lengths.back()["sliding_blocks"] = at.sliding_blocks;
-  }
-  json retrieval = json::array();
-  for (const AtDistance& at : result.retrieval) {
-    retrieval.push_back(
-        {{"length", at.length}, {"distance", at.distance}, {"accuracy", as_json(at.accuracy)}});
-    if (!at.right.empty()) retrieval.back()["right"] = at.right;
-  }
-  json attention = json::array();
-  for (const AttentionAt& at : result.attention) {
-    attention.push_back(
-        {{"length", at.length}, {"layer", at.layer}, {"entropy", at.entropy}, {"span", at.span}});
-    if (!at.at_distance.empty()) attention.back()["at_distance"] = at.at_distance;
-  }
-  out = {{"arm", result.arm},
-         {"diverged", result.diverged},
-         {"message", result.message},
-         {"weights", result.weights},
-         {"train_seconds", result.train_seconds},
-         {"test_seconds", result.test_seconds},
-         {"lengths", lengths},
-         {"loss_at", result.loss_at},
-         {"attention", attention},
-         {"retrieval", retrieval},
-         {"train_loss", result.train_loss},
-         {"machine", result.machine}};
-  if (!result.positions.heads.empty()) out["positions"] = as_json(result.positions);
-  const json pictures = as_json(result.pictures);
-  if (!pictures.empty()) out["pictures"] = pictures;
+template <class Io>
+void fields_of(const Io& io, RecordOf<Io, Mean>& mean) {
+  io("mean", mean.value)("standard_error", mean.error);
 }
 
-void from_json(const json& json, ArmResult& result) {
-  JsonFields fields(json, "result");
-  result.arm = fields.at("arm").get<Arm>();
-  fields.read("diverged", result.diverged);
-  fields.read("message", result.message);
-  fields.read("weights", result.weights);
-  fields.read("train_seconds", result.train_seconds);
-  fields.read("test_seconds", result.test_seconds);
-  for (const nlohmann::json& entry : fields.at("lengths")) {
-    JsonFields at(entry, "result: lengths");
-    AtLength length;
-    at.read("length", length.length);
-    length.loss = mean_from(at.at("loss"));
-    length.sliding = mean_from(at.at("sliding"));
-    length.loss_change = mean_from(at.at("loss_change"));
-    length.sliding_change = mean_from(at.at("sliding_change"));
-    if (entry.contains("sliding_blocks")) at.read("sliding_blocks", length.sliding_blocks);
-    at.finish();
-    result.lengths.push_back(length);
+template <class Io>
+void fields_of(const Io& io, RecordOf<Io, AtLength>& at) {
+  constexpr const char* kMean = "result: mean";
+  io("length", at.length).record("loss", at.loss, kMean).record("sliding", at.sliding, kMean);
+  io.record("loss_change", at.loss_change, kMean);
+  io.record("sliding_change", at.sliding_change, kMean);
+  io.unless("sliding_blocks", at.sliding_blocks, {});
+}
+
+template <class Io>
+void fields_of(const Io& io, RecordOf<Io, AtDistance>& at) {
+  io("length", at.length)("distance", at.distance);
+  io.record("accuracy", at.accuracy, "result: mean").unless("right", at.right, {});
+}
+
+template <class Io>
+void fields_of(const Io& io, RecordOf<Io, AttentionAt>& at) {
+  io("length", at.length)("layer", at.layer)("entropy", at.entropy)("span", at.span);
+  io.unless("at_distance", at.at_distance, {});
+}
+
+template <class Io>
+void fields_of(const Io& io, RecordOf<Io, HeadProducts>& head) {
+  io("layer", head.layer)("head", head.head);
+  numbers(io, "trained", head.trained, "positions");
+  numbers(io, "untrained", head.untrained, "positions");
+}
+
+template <class Io>
+void fields_of(const Io& io, RecordOf<Io, PositionProducts>& products) {
+  numbers(io, "plain", products.plain, "positions");
+  io.records("heads", products.heads, "result: positions: heads");
+}
+
+template <class Io>
+void fields_of(const Io& io, RecordOf<Io, Pictures>& pictures) {
+  const auto rows = [&](const char* name, auto& values) {
+    numbers(io, name, values, std::string("pictures: ") + name);
+  };
+  if (io.has("scores", pictures.scores)) {
+    io("distances", pictures.distances);
+    rows("scores", pictures.scores);
   }
-  fields.read("loss_at", result.loss_at);
-  for (const nlohmann::json& entry : fields.at("attention")) {
-    JsonFields at(entry, "result: attention");
-    AttentionAt found;
-    at.read("length", found.length);
-    at.read("layer", found.layer);
-    at.read("entropy", found.entropy);
-    at.read("span", found.span);
-    if (entry.contains("at_distance")) at.read("at_distance", found.at_distance);
-    at.finish();
-    result.attention.push_back(found);
+  if (io.has("vectors", pictures.vectors)) {
+    io("step", pictures.step);
+    rows("vectors", pictures.vectors);
+    rows("cosines", pictures.cosines);
   }
-  for (const nlohmann::json& entry : fields.at("retrieval")) {
-    JsonFields at(entry, "result: retrieval");
-    AtDistance found;
-    at.read("length", found.length);
-    at.read("distance", found.distance);
-    found.accuracy = mean_from(at.at("accuracy"));
-    if (entry.contains("right")) at.read("right", found.right);
-    at.finish();
-    result.retrieval.push_back(found);
+  if (io.has("products", pictures.products)) {
+    io("product_step", pictures.product_step);
+    rows("products", pictures.products);
   }
-  fields.read("train_loss", result.train_loss);
-  fields.read("machine", result.machine);
-  if (json.contains("positions")) result.positions = products_from(fields.at("positions"));
-  if (json.contains("pictures")) result.pictures = pictures_from(fields.at("pictures"));
-  fields.finish();
+  if (io.has("attention", pictures.attention)) {
+    io("cell", pictures.cell);
+    rows("attention", pictures.attention);
+  }
+}
+
+template <class Io>
+void fields_of(const Io& io, RecordOf<Io, ArmResult>& result) {
+  io.object("arm", result.arm)("diverged", result.diverged)("message", result.message);
+  io("weights", result.weights);
+  io("train_seconds", result.train_seconds)("test_seconds", result.test_seconds);
+  io.records("lengths", result.lengths, "result: lengths")("loss_at", result.loss_at);
+  io.records("attention", result.attention, "result: attention");
+  io.records("retrieval", result.retrieval, "result: retrieval");
+  io("train_loss", result.train_loss)("machine", result.machine);
+  if (io.has("positions", result.positions.heads)) {
+    io.record("positions", result.positions, "result: positions");
+  }
+  if (io.has("pictures", result.pictures)) {
+    io.record("pictures", result.pictures, "result: pictures");
+  }
+}
+
+void to_json(json& out, const ArmResult& result) { write_record(out, result); }
+void from_json(const json& in, ArmResult& result) { read_record(in, "result", result); }
+
+ArmResult read_result(const std::filesystem::path& path) {
+  return naming_file(path, [&] { return read_json(path).get<ArmResult>(); });
 }
 
 }  // namespace sextant::lab

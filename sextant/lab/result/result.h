@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -84,6 +85,10 @@ struct Pictures {
   // cell.
   int64_t cell = 0;
   std::vector<std::vector<double>> attention = {};
+
+  bool empty() const {
+    return scores.empty() && vectors.empty() && products.empty() && attention.empty();
+  }
 };
 
 struct ArmResult {
@@ -106,6 +111,7 @@ inline constexpr int64_t kTrainLossSteps = 10;
 
 void to_json(nlohmann::json& json, const ArmResult& result);
 void from_json(const nlohmann::json& json, ArmResult& result);
+ArmResult read_result(const std::filesystem::path& path);  // throws Error that names the file
 
 // File names in an arm's folder.
 inline constexpr const char* kArmFile = "arm.json";

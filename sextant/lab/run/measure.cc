@@ -11,7 +11,7 @@
 #include <set>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_file.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/result/machines.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_file.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/result/result.h"

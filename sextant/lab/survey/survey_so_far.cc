@@ -9,7 +9,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/base/reason.h"
-#include "sextant/files/json_file.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/tables_text.h"
@@ -47,7 +47,7 @@ std::vector<ArmResult> results_of(const SurveyOptions& options,
     auto found = known.find(arm.name());
     if (found == known.end()) {
       const std::filesystem::path path = arm_directory(options.directory, arm) / kResultFile;
-      const auto result = read_json_as<ArmResult>(path);
+      const auto result = read_result(path);
       if (nlohmann::json(result.arm) != nlohmann::json(arm)) {
         fail("survey: " + path.string() + ": expected a result of " + nlohmann::json(arm).dump() +
              ", but it is one of " + nlohmann::json(result.arm).dump());

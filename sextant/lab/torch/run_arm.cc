@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_file.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/result/result.h"

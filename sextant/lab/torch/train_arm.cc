@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/files/json_file.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/survey_arms.h"

@@ -33,6 +33,19 @@ TEST(Settings, SurviveJson) {
   EXPECT_EQ(json(json::parse(written.dump()).get<Settings>()), written);
 }
 
+// Manifests and checkpoints of trainings are compared with it, also those of earlier versions.
+TEST(Settings, HaveTheSameJsonInAllVersions) {
+  EXPECT_EQ(
+      json(Settings{}).dump(),
+      R"({"model":{"activation":"relu2","heads":4,"key_heads":4,"layers":3,"mlp_width":512,)"
+      R"("norm":"layernorm","norm_epsilon":1e-05,"tied":true,"vocabulary":256,"width":128},)"
+      R"("retrieval":{"batch":64,"layers":2,"learning_rate":0.003,"length":64,)"
+      R"("lengths":[64,128,256,512],"steps":400,"texts":128,"width":64},)"
+      R"("test":{"bin":16,"blocks":64,"lengths":[128,256,512,1024],"share":0.05},"threads":1,)"
+      R"("training":{"batch":8,"beta1":0.9,"beta2":0.98,"bytes":800000,"clip":1.0,)"
+      R"("learning_rate":0.004,"length":128,"warmup":0.05,"weight_decay":0.1}})");
+}
+
 TEST(Settings, AreReadStrictly) {
   json settings = Settings{};
   settings["training"]["momentum"] = 0.9;

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_file.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/plan/arms.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/run/survey_arms.h"

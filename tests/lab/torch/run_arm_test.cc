@@ -5,13 +5,14 @@
 
 #include <cmath>
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_file.h"
+#include "sextant/files/checked_json.h"
+#include "sextant/lab/plan/arms.h"
 #include "sextant/lab/report/claimed_arms.h"
 #include "sextant/lab/run/training_state.h"
-#include "sextant/lab/plan/arms.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "sextant/models/decoder/decoder.h"
 #include "tests/lab/laboratory.h"
