@@ -10,7 +10,7 @@ The lists are the tables of docs/methods/index.md and index.zh.md, the pages of 
 and the number of methods in README.md and docs/index.md. A page ends with its row of the tables:
 
     <!-- index
-    group: a bias by distance       (one of GROUPS)
+    group: bias                     (the NAME of `<!-- methods:NAME -->` in index.md)
     order: 20                       (within the group; without it, last, by name)
     line: linear in distance
     past: holds its loss            (past the trained length)
@@ -33,17 +33,24 @@ import tempfile
 from page_blocks import ROOT, filled, table, write
 
 DOCS = ROOT / "docs"
-GROUPS = {"added": "Added to the input", "vectors": "Vectors by distance",
-          "bias": "A bias by distance", "rotations": "Rotations and masks"}
+INDEX = DOCS / "methods/index.md"
 FIELDS = {"group", "order", "line", "past", "line zh", "past zh", "link", "link zh"}
 HEADS = {"": ("method", "in a line", "past the trained length"),
          " zh": ("方法", "一句话", "超过训练长度")}
-PICTURE = re.compile(r"\]\(\.\./images/methods/([\w-]+\.svg)\)\n<!-- sextant plot (.*): ([\w-]+) -->")
+PICTURE = re.compile(r"\]\(\.\./images/methods/([\w-]+\.svg)\)\n"
+                     r"<!-- sextant plot (.*?):\s([\w-]+) -->", re.S)
+
+
+def titles():
+    """{group: its heading in the index}"""
+    text = INDEX.read_text(encoding="utf-8")
+    found = re.findall(r"^## (.*)\n\n<!-- methods:([\w-]+) -->", text, re.M)
+    return {group: title for title, group in found}
 
 
 def rows():
     """{group: [row]} of all pages; a row has the fields of its page, and `name`."""
-    groups = {group: [] for group in GROUPS}
+    groups = {group: [] for group in titles()}
     for path in sorted((DOCS / "methods").glob("*.md")):
         if path.stem.startswith("index"):
             continue
@@ -53,8 +60,8 @@ def rows():
         if not {"group", "line", "past"} <= row.keys() <= FIELDS | {"name"}:
             raise SystemExit(f"{path}: expected a comment `<!-- index` with group, line and past "
                              f"(and any of {', '.join(sorted(FIELDS))}), but got {row}")
-        if row["group"] not in GROUPS:
-            raise SystemExit(f"{path}: group: expected one of {', '.join(GROUPS)}, but got "
+        if row["group"] not in groups:
+            raise SystemExit(f"{path}: group: expected one of {', '.join(groups)}, but got "
                              f"{row['group']}")
         groups[row["group"]].append(row)
     for each in groups.values():
@@ -73,7 +80,7 @@ def index(page, groups, language):
 
 def nav(page, groups):
     """mkdocs.yml with the pages of each group; links to other words are elsewhere in its nav."""
-    lines = [line for group, title in GROUPS.items() for line in (
+    lines = [line for group, title in titles().items() for line in (
         f"      - {title}:",
         *(f"          - {row['name']}: methods/{row['name']}.md" for row in groups[group]
           if "link" not in row))]
@@ -91,7 +98,7 @@ def files():
     groups = rows()
     methods = sum("link" not in row for each in groups.values() for row in each)
     drawn = {
-        DOCS / "methods/index.md": lambda page: index(page, groups, ""),
+        INDEX: lambda page: index(page, groups, ""),
         DOCS / "methods/index.zh.md": lambda page: index(page, groups, " zh"),
         ROOT / "mkdocs.yml": lambda page: nav(page, groups),
         **{path: lambda page: replaced(r"\d+(?= methods as one fused)", str(methods), page)
