@@ -16,7 +16,7 @@ def main(arguments=None):
     parser.add_argument(
         "paths",
         nargs="*",
-        help="folders of golden cases, or single .npz files (default: the cases of the package)",
+        help="folders of golden cases, or single files (default: the cases of the package)",
     )
     parser.add_argument(
         "--library", default="sextant", help="the module to test (default: sextant)"

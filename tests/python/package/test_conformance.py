@@ -30,13 +30,15 @@ class Conformance(unittest.TestCase):
                 done = self.run_on(folder)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertRegex(done.stdout, r"(?m)^[1-9]\d* passed, 0 failed")
+                if folder == folders[0]:
+                    self.assertRegex(done.stdout, r"(?m)^39 passed, 0 failed, 0 not covered$")
 
     def test_the_cases_of_the_package_are_the_default(self):
         self.assertEqual(own_cases(), ROOT / "tests" / "golden" / "data")
         self.assertGreater(len(find_cases([own_cases()])), 30)
 
     def test_float32_off_by_more_than_roundings_fails(self):
-        path = ROOT / "tests" / "golden" / "data" / "nope_causal.npz"
+        path = ROOT / "tests" / "golden" / "data" / "nope_causal.safetensors"
 
         def attention(q, k, v, **options):
             return sextant.attention(q, k, v, **options) * (1 + error * (q.dtype == torch.float32))
@@ -46,7 +48,7 @@ class Conformance(unittest.TestCase):
             self.assertEqual(run_case(path, library).status, status)
 
     def test_what_float32_may_does_not_change_from_run_to_run(self):
-        path = ROOT / "tests" / "golden" / "data" / "shaw_bidir.npz"
+        path = ROOT / "tests" / "golden" / "data" / "shaw_bidir.safetensors"
         shares = {run_case(path, sextant).share for _ in range(2)}
         self.assertEqual(len(shares), 1)
 
@@ -59,7 +61,7 @@ class Conformance(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = self.run_on(ROOT / "tests" / "golden" / "data", folder)
             self.assertEqual(done.returncode, 2)
-            self.assertIn(f"{folder}: expected golden cases (*.npz)", done.stderr)
+            self.assertIn(f"{folder}: expected golden cases (*.safetensors or *.npz)", done.stderr)
 
 
 if __name__ == "__main__":
