@@ -26,7 +26,7 @@ def main(arguments=None):
     try:
         library = importlib.import_module(options.library)
         results = run_paths(options.paths or [own_cases()], library)
-    except (FileNotFoundError, ImportError) as error:
+    except (FileNotFoundError, ImportError, ValueError) as error:
         print(printable_lines(error), file=sys.stderr)
         return 2
     counts = collections.Counter(r.status for r in results)

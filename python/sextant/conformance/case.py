@@ -77,7 +77,7 @@ def _read(path):
             first, last = one["data_offsets"]
             array = numpy.frombuffer(data[start + first : start + last], _DTYPES[one["dtype"]])
             arrays[name] = array.reshape(one["shape"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"conformance: {path}: expected safetensors with the text `meta`, but got {error!r}"
         ) from error

@@ -57,6 +57,17 @@ class Conformance(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("no-such-folder", done.stderr)
 
+    def test_a_file_that_is_no_case_is_an_error(self):
+        good = (ROOT / "tests" / "golden" / "data" / "ssmax.safetensors").read_bytes()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "case.safetensors"
+            for data in (b"", b"PK", good[:100], good[:-8], b"\x02" + 7 * b"\0" + b"[]",
+                         good.replace(b"__metadata__", b"__metadatum_")):
+                path.write_bytes(data)
+                done = self.run_on(path)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(f"{path}: expected safetensors with the text `meta`", done.stderr)
+
     def test_a_folder_without_cases_is_an_error(self):
         with tempfile.TemporaryDirectory() as folder:
             done = self.run_on(ROOT / "tests" / "golden" / "data", folder)
