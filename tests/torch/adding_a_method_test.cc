@@ -1,5 +1,6 @@
 // The method of docs/adding-a-method.md, whose source CMake takes from the page. It is not in the
 // registry, so that no user meets it.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
