@@ -14,6 +14,8 @@ import torch
 # tolerances of float32.
 FLOAT64_TOLERANCE = 1e-11
 
+_DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "U8": "u1", "BOOL": "?"}
+
 _handlers = []
 
 
@@ -59,16 +61,38 @@ class Comparison:
         return self.error / self.tolerance if self.tolerance else float(self.error > 0)
 
 
+def _read(path):
+    """The arrays of a file, and its text `meta`."""
+    if path.suffix == ".npz":
+        with numpy.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        return arrays, str(arrays.pop("meta"))
+    data = bytearray(path.read_bytes())  # writable arrays, which torch wants
+    try:
+        start = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:start])
+        meta = header.pop("__metadata__")["meta"]
+        arrays = {}
+        for name, one in header.items():
+            first, last = one["data_offsets"]
+            array = numpy.frombuffer(data[start + first : start + last], _DTYPES[one["dtype"]])
+            arrays[name] = array.reshape(one["shape"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"conformance: {path}: expected safetensors with the text `meta`, but got {error!r}"
+        ) from error
+    return arrays, meta
+
+
 class Case:
     """A golden case. allowed: the tolerance of each comparison without one of its own, by (what,
     number); None: the tolerance of float64."""
 
     def __init__(self, path, library, dtype, allowed=None):
         path = Path(path)
-        with numpy.load(path, allow_pickle=False) as arrays:
-            self.arrays = {name: arrays[name] for name in arrays.files}
+        self.arrays, meta = _read(path)
         self.name = path.stem
-        self.meta = json.loads(str(self.arrays.pop("meta")))
+        self.meta = json.loads(meta)
         self.library = library
         self.dtype = dtype
         self.allowed = allowed

@@ -13,18 +13,10 @@ import unittest
 import torch
 
 import sextant
+from made_methods import options_of
 
 sextant.load()
 LENGTH, HEADS, HEAD_DIM = 16, 2, 8
-# Smooth clamps have derivatives; small tables save time.
-OPTIONS = {
-    "deberta": {"buckets": 4, "max_positions": 8},
-    "emd": {"options": {"buckets": 4, "max_positions": 8}},
-    "fire": {"threshold": 3},
-    "kerple-log": {"clamp": "smooth"},
-    "kerple-power": {"clamp": "smooth"},
-    "skew": {"unmasked": True},
-}
 
 
 def named_groups():
@@ -35,7 +27,7 @@ def named_groups():
 def encoding(name, dtype):
     torch.manual_seed(1)
     module = sextant.method(name, heads=HEADS, head_dim=HEAD_DIM, layers=2, train_length=LENGTH,
-                            dtype=dtype, **OPTIONS.get(name, {}))
+                            dtype=dtype, **options_of(name))
     for parameter in module.parameters():
         parameter.data += 0.3 * torch.randn_like(parameter)
     return module
