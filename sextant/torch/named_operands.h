@@ -20,10 +20,10 @@ namespace sextant {
 
 using NamedOperands = std::map<std::string, at::Tensor>;
 
-// Sets the operands that have a name in the list above and leaves the others as they are.
+// Sets these operands and leaves the others as they are. Throws Error for another name.
 void set_operands(TensorOperands& operands, const Layout& layout, const NamedOperands& named);
 
-// A method whose parameters are these operands. Throws Error for a name that is not in the list.
+// A method that sets them.
 std::unique_ptr<Method> method_of_operands(NamedOperands named);
 
 }  // namespace sextant

@@ -56,8 +56,9 @@ class OwnMethod final : public Method {
     const std::vector<at::Tensor> values = made.at(1).toTensorVector();
     NamedOperands named;
     for (size_t n = 0; n < names.size(); ++n) named[names[n]] = values[n];
-    o.q = named.at("q"), o.k = named.at("k"), o.v = named.at("v");
-    o.scale = named.at("scale").item<double>();
+    const auto take = [&](const char* name) { return named.extract(name).mapped(); };
+    o.q = take("q"), o.k = take("k"), o.v = take("v");
+    o.scale = take("scale").item<double>();
     set_operands(o, layout, named);
   }
 
