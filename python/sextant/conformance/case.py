@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy
 import torch
 
+from sextant._call import options_known
+from sextant._errors import Error
+
 # The allowed error of a float64 result, relative to the largest magnitude of the golden array (at
 # least 1): golden arrays are accurate to 1e-14, and sums are reordered. rounding.py computes the
 # tolerances of float32.
@@ -19,7 +22,7 @@ _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "U8": "u1", "
 _handlers = []
 
 
-class NotCovered(Exception):
+class NotCovered(Error):
     """The library under test lacks a function of the case, or the handler does not support this
     kind of case."""
 
@@ -99,6 +102,12 @@ class Case:
         self.comparisons = []
         self._counts = collections.Counter()
         self._leaves = {}
+
+    def attention(self, q, k, v, method="none", **named):
+        """``attention`` of the library, with options of the method among the keywords."""
+        known = options_known(method)
+        options = {name: named.pop(name) for name in list(named) if name in known}
+        return self.library.attention(q, k, v, method=method, options=options, **named)
 
     def __contains__(self, name):
         return name in self.arrays

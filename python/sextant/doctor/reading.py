@@ -23,6 +23,7 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._errors import Error
 from .._files import MOST_JSON, read_bytes
 from .._write_file import write_file
 
@@ -31,7 +32,7 @@ _TREE = _PACKAGE.parent.parent
 _TIMEOUT = 60  # seconds
 
 
-class ReadingError(Exception):
+class ReadingError(Error):
     """explain refused the configuration, or there is no explain here."""
 
 

@@ -14,6 +14,7 @@ import pathlib
 import re
 from typing import Any
 
+from .._errors import Error
 from .._files import MOST_JSON, read_bytes
 from .reading import Reading, ReadingError, read_fields
 
@@ -32,7 +33,7 @@ FEW_HEADS = 4
 Fields = dict[str, Any]
 
 
-class SubjectError(Exception):
+class SubjectError(Error):
     """There is no model, or transformers cannot build it."""
 
 

@@ -121,7 +121,7 @@ def check_names():
     """Attention by a method's name, whose train_length is the length of the whole."""
     torch.manual_seed(4)
     q = torch.randn(1, HEADS, LENGTH, HEAD_DIM)
-    options = {"stretch": "yarn*2", "scale": 0.2, "window": 5}
+    options = {"options": {"stretch": "yarn*2"}, "scale": 0.2, "window": 5}
     expected = sextant.ring_shard(sextant.attention(q, q, q, "rope", **options), dim=2)
     part = sextant.ring_shard(q, dim=2)
     got = sextant.ring_attention(part, part, part, "rope", **options)
@@ -228,10 +228,11 @@ class Arguments(unittest.TestCase):
             ({"dropout_p": 0.1}, "dropout_p: ring_attention: expected 0, as the weights"),
             ({"dropout_p": 0.1}, "but got 0.1"),
             ({"packed_keys": [0, 7]}, "packed_keys: ring_attention: expected none"),
-            ({"cache": object()}, "cache: ring_attention: expected none"),
+            ({"cache": sextant.Cache()}, "cache: ring_attention: expected none"),
             ({"first_query": 3}, "first_query: ring_attention: expected none"),
-            ({"method": sextant.method("none", heads=HEADS, head_dim=HEAD_DIM), "base": 2,
-              "parameters": [self.q]}, "which has its own, but got base, parameters"),
+            ({"method": sextant.method("none", heads=HEADS, head_dim=HEAD_DIM),
+              "options": {"base": 2}, "parameters": [self.q]},
+             "which has its own, but got options, parameters"),
             ({"shards": "striped"}, 'shards: expected "zigzag" or "contiguous", but got'),
             ({"causal": None}, "causal: expected True or False, but got None"),
             ({"is_causal": True}, "is_causal: expected no argument of this name"),
