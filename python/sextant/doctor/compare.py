@@ -190,7 +190,7 @@ class LayerComparison:
         """Whether scores are scaled as expected, wherever the factors stand: some models multiply
         queries before the attention function, which explain counts to the scale or not."""
         expected = self.group.softmax_scale if self.group.rotates \
-            else self.group.softmax_scale_of_unturned
+            else self.group.unrotated_softmax_scale
         return any(expected and abs(live - expected) <= SCALE_TOLERANCE * self.wide * expected
                    for live in self.live_scales())
 
@@ -230,7 +230,7 @@ class LayerComparison:
         # The effect of a wrong attention factor on the scale is no second finding.
         live = self.seen.scale * group.attention_factor**2 if self.said("attention factor") \
             else scales[0]
-        expected = group.softmax_scale if group.rotates else group.softmax_scale_of_unturned
+        expected = group.softmax_scale if group.rotates else group.unrotated_softmax_scale
         if expected and abs(live - expected) > SCALE_TOLERANCE * self.wide * expected:
             self.find("softmax scale", _number(expected), _number(live),
                       causes.of_scale(group, live, expected, self.seen, self.context))
