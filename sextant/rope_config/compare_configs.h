@@ -35,8 +35,8 @@ struct ConfigComparison {
   std::vector<Unjudged> unjudged;
 };
 
-// Adds a finding or a reason of one layer, or of all if it has no number. Those that differ in their
-// layers only become one.
+// Adds a finding or a reason of one layer, or of all if it has no number. Entries that differ in
+// their layers only become one.
 void add_finding(ConfigComparison& to, const ConfigFinding& finding, std::optional<int64_t> layer);
 void add_unjudged(ConfigComparison& to, const std::string& what, const std::string& why,
                   std::optional<int64_t> layer);

@@ -1,5 +1,5 @@
 // The report of sextant doctor on a model that ran: findings are joined and sorted, and layers have
-// their verdicts. What Python finds in live models is tested in tests/python/doctor.
+// their verdicts. tests/python/doctor has the findings in live models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-"""``python -m sextant.doctor.examine MODEL FILE``: runs a model, compares what its layers do with the
+"""``python -m sextant.doctor.examine MODEL FILE``: runs a model, compares its layers with the
 configuration, and writes the differences as JSON, which ``sextant doctor --examined FILE`` reports.
 
 A model that cannot be examined is no error: the JSON then has the reason under "unjudged".
@@ -12,12 +12,12 @@ import dataclasses
 import importlib.util
 import json
 import os
-import pathlib
 import sys
 import warnings
 from typing import Any, Callable
 
 from .._printable import print_error
+from .._write_file import write_file
 from . import subject
 from .reading import Reading, ReadingError, read
 from .report import Unjudged
@@ -153,7 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         text = examined_folder(given.model, given.weights, given.trust_remote_code)
-        pathlib.Path(given.file).write_text(text, encoding="utf-8")
+        write_file(given.file, text)
     except Exception as error:  # pylint: disable=broad-except
         print_error(f"a defect of doctor: {type(error).__name__}: {error}", "sextant doctor")
         return 1
