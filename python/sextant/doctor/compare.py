@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Iterator
-
 import numpy as np
 
 from . import causes
@@ -254,13 +252,16 @@ class LayerComparison:
 
 
 def compare_layers(layers: list[LayerSeen], context: Context
-                   ) -> Iterator[tuple[LayerSeen, Group | None, list[Finding], list[Unjudged]]]:
+                   ) -> tuple[list[Finding], list[Unjudged]]:
     """The comparison of each layer with its group."""
+    findings: list[Finding] = []
+    unjudged: list[Unjudged] = []
     for seen in layers:
         group = context.reading.group_of(seen.index, seen.kind)
         if group is None:
-            why = "explain has no entry for it"
-            yield seen, None, [], [Unjudged((seen.index or 0,), "layer", why)]
+            unjudged.append(Unjudged((seen.index or 0,), "layer", "explain has no entry for it"))
             continue
         result = LayerComparison(seen, group, context)
-        yield seen, group, result.findings, result.unjudged
+        findings += result.findings
+        unjudged += result.unjudged
+    return findings, unjudged

@@ -60,9 +60,9 @@ def _examine(examined: Examined, model: Any, reader: Callable[[int], Reading], l
     def run(reading: Reading, positions: tuple[int, ...]) -> list[Any]:
         layers = _of_language_model(probe(model, reading, positions), model, config)
         context = Context(reading, model, versions, live)
-        for _, _, findings, unjudged in compare_layers(layers, context):
-            examined["findings"] += findings
-            examined["unjudged"] += unjudged
+        findings, unjudged = compare_layers(layers, context)
+        examined["findings"] += findings
+        examined["unjudged"] += unjudged
         return layers
     what, positions = "model", positions_for(longest)
     length = positions[-1] + 1
