@@ -33,7 +33,7 @@ void explain_all(const ReadRopeConfig& read) {
   for (const RopeConfig& setting : read.settings) {
     for (const int64_t length : {0, 8192}) {
       const Explained explained = explain(setting, length);
-      must(std::isfinite(explained.turned_scale), "scores are scaled by no number");
+      must(std::isfinite(explained.rotated_scale), "scores are scaled by no number");
       for (const PairExplained& pair : explained.pairs) {
         must(std::isfinite(pair.stretched) && pair.leaves >= 0, "a pair has no frequency");
       }

@@ -42,11 +42,11 @@ void plot(const Subject& subject, const std::filesystem::path& folder, bool say)
 void run(const Request& request) {
   const ReadRopeConfig read = read_rope_config(request.setting->path, request.setting->overrides);
   std::vector<Subject> subjects;
-  for (const RopeConfig& setting : read.settings) {
-    subjects.push_back({setting, explain(setting, request.setting->overrides.length)});
+  for (size_t g = 0; g < read.settings.size(); ++g) {
+    subjects.push_back({read.settings[g], read.explained[g]});
   }
   if (request.as_json) {
-    lab::print_text(explain_json(read, request.setting->overrides.length) + "\n");
+    lab::print_text(explain_json(read) + "\n");
   } else {
     print_groups(subjects);
   }

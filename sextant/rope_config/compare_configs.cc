@@ -71,22 +71,18 @@ class LayerPair {
 
   void compare_window() {
     if (from_.dialect == "flags" || to_.dialect == "flags") return;
-    const auto keys = [](int64_t n) {
-      return n > 0 ? std::to_string(n) + " keys" : std::string("all keys");
-    };
-    const auto chunks = [](int64_t n) {
-      return n > 0 ? "chunks of " + std::to_string(n) : std::string("no chunks");
-    };
     // A group that a file bounds only in some of its layers has layers with and without the window.
     const bool some = !own_.bounded_in.empty() || !other_.bounded_in.empty();
     const int64_t own = effective(own_), other = effective(other_);
     if (own != other && !(some && (own == 0 || other == 0))) {
-      find("window", keys(own), keys(other),
+      find("window", window_words(own), window_words(other),
            is_gguf(to_) && other == 0
                ? llama_cpp_version() + "'s code for this architecture has no window"
                : "");
     }
-    if (own_.chunk != other_.chunk) find("chunk", chunks(own_.chunk), chunks(other_.chunk));
+    if (own_.chunk != other_.chunk) {
+      find("chunk", chunk_words(own_.chunk), chunk_words(other_.chunk));
+    }
     if (own_.dual_chunk != other_.dual_chunk) {
       find("chunk", own_.dual_chunk > 0 ? "dual chunks" : "no dual chunks",
            other_.dual_chunk > 0 ? "dual chunks" : "no dual chunks",
@@ -212,8 +208,8 @@ class LayerPair {
     }
     const auto *stretch = dynamic_of(own_), *other_stretch = dynamic_of(other_);
     const bool dynamic = stretch && other_stretch && stretch->growth != Growth::kStep;
-    const double a = dynamic ? stretch->factor : explain(own_, 0).factor;
-    const double b = dynamic ? other_stretch->factor : explain(other_, 0).factor;
+    const double a = dynamic ? stretch->factor : stretch_factor(own_, 0);
+    const double b = dynamic ? other_stretch->factor : stretch_factor(other_, 0);
     if (!near(a, b)) return own + " has the factor " + shown(a) + " and " + shown(b);
     if (trained_length(own_) != trained_length(other_)) {
       return own + " counts from an original length of " + std::to_string(trained_length(own_)) +
@@ -252,18 +248,12 @@ std::set<int64_t> numbers_of(const ReadRopeConfig& read) {
   return numbers;
 }
 
-// The findings of layers by number, or of a kind of layers. Equal ones of numbered layers are
-// joined.
+// The findings of layers by number, or of a kind of layers.
 void add(ConfigComparison& to, const LayerPair& pair, std::optional<int64_t> layer,
          const std::string& kind = "") {
-  for (const ConfigFinding& found : pair.findings) {
-    const auto same = std::ranges::find_if(to.findings, [&](const ConfigFinding& x) {
-      return x.field == found.field && x.expected == found.expected && x.got == found.got &&
-             x.cause == found.cause && x.kind == kind;
-    });
-    ConfigFinding& joined = same == to.findings.end() ? to.findings.emplace_back(found) : *same;
-    joined.kind = kind;
-    if (layer) joined.layers.push_back(*layer);
+  for (ConfigFinding found : pair.findings) {
+    found.kind = kind;
+    add_finding(to, found, layer);
   }
   for (const std::string& note : pair.notes) {
     if (std::ranges::find(to.notes, note) == to.notes.end()) to.notes.push_back(note);
@@ -287,9 +277,11 @@ void compare_kinds(const ReadRopeConfig& a, const ReadRopeConfig& b, ConfigCompa
                         const std::string& which) {
     for (const RopeConfig& group : has.settings) {
       if (of_kind(lacks, group.layers)) continue;
-      to.unjudged.push_back(
-          (group.layers.empty() ? "layers" : "layers " + group.layers) + ": only the " + which +
-          " configuration has layers of this kind, and one of the two does not number its layers");
+      add_unjudged(to, group.layers.empty() ? "layers" : "layers " + group.layers,
+                   "only the " + which +
+                       " configuration has layers of this kind, and one of the two does not "
+                       "number its layers",
+                   {});
     }
   };
   miss(a, b, "first");
@@ -312,7 +304,38 @@ void add_missing(const std::vector<int64_t>& layers, const std::string& has,
                          false});
 }
 
+void add_layer(std::vector<int64_t>& layers, std::optional<int64_t> layer) {
+  if (!layer) return;
+  const auto place = std::ranges::lower_bound(layers, *layer);
+  if (place == layers.end() || *place != *layer) layers.insert(place, *layer);
+}
+
 }  // namespace
+
+void add_finding(ConfigComparison& to, const ConfigFinding& finding, std::optional<int64_t> layer) {
+  const auto is_same = [&](const ConfigFinding& x) {
+    return x.field == finding.field && x.expected == finding.expected && x.got == finding.got &&
+           x.cause == finding.cause && x.kind == finding.kind;
+  };
+  const auto same = std::ranges::find_if(to.findings, is_same);
+  add_layer((same == to.findings.end() ? to.findings.emplace_back(finding) : *same).layers, layer);
+}
+
+void add_unjudged(ConfigComparison& to, const std::string& what, const std::string& why,
+                  std::optional<int64_t> layer) {
+  const auto same = std::ranges::find_if(
+      to.unjudged, [&](const Unjudged& x) { return x.what == what && x.why == why; });
+  if (same != to.unjudged.end()) return add_layer(same->layers, layer);
+  add_layer(to.unjudged.emplace_back(Unjudged{{}, what, why}).layers, layer);
+}
+
+std::string window_words(int64_t window) {
+  return window > 0 ? std::to_string(window) + " keys" : "all keys";
+}
+
+std::string chunk_words(int64_t chunk) {
+  return chunk > 0 ? "chunks of " + std::to_string(chunk) : "no chunks";
+}
 
 ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& b) {
   ConfigComparison result;
@@ -320,7 +343,7 @@ ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& 
   const std::set<int64_t> others = numbers_of(b);
   numbers.insert(others.begin(), others.end());
   if (a.settings.empty() || b.settings.empty()) {
-    result.unjudged.emplace_back("one of the configurations has no layers of attention");
+    add_unjudged(result, "layers", "one of the configurations has no layers of attention", {});
     return result;
   }
   if (!covers_layers(a) || !covers_layers(b)) {

@@ -39,7 +39,7 @@ PairExplained explain_pair(double speed, double stretched, double trained_speed,
                            int64_t trained) {
   PairExplained pair{.speed = speed, .stretched = stretched};
   const auto last = static_cast<double>(trained - 1);
-  pair.turns = static_cast<double>(trained) * trained_speed / kTurn;
+  pair.rotations = static_cast<double>(trained) * trained_speed / kTurn;
   pair.kept = factor <= 1 || speed == 0
                   ? std::numeric_limits<double>::quiet_NaN()
                   : std::clamp((stretched / speed - 1 / factor) / (1 - 1 / factor), 0.0, 1.0);
@@ -65,25 +65,11 @@ double factor_of(const RopeScaling& scaling, int64_t length) {
       stretch);
 }
 
-int64_t reach_of(const RopeConfig& setting) {
-  int64_t reach = 0;
-  const auto bound = [&](int64_t distance) {
-    reach = reach == 0 ? distance : std::min(reach, distance);
-  };
-  if (setting.bounded_in.empty()) {
-    if (setting.window > 0) bound(setting.window - 1);
-    if (setting.chunk > 0) bound(setting.chunk - 1);
-  }
-  if (setting.dual_chunk > 0) bound(setting.dual_chunk);
-  return reach;
-}
-
 Explained explain_without_rotation(const RopeConfig& setting, int64_t length) {
   Explained result;
-  result.target = length == 0 ? setting.serving_length : length;
-  if (result.target == 0) result.target = setting.max_length;
-  result.reach = reach_of(setting);
-  result.scale = result.turned_scale = setting.scaling.score_factor * plain_scale(setting);
+  result.target = target_length(setting, length);
+  result.reach = largest_distance(setting);
+  result.scale = result.rotated_scale = setting.scaling.score_factor * plain_scale(setting);
   return result;
 }
 
@@ -106,29 +92,52 @@ double plain_scale(const RopeConfig& setting) {
   return setting.head_dim > 0 ? 1 / std::sqrt(static_cast<double>(setting.head_dim)) : 0;
 }
 
+int64_t target_length(const RopeConfig& setting, int64_t length) {
+  const int64_t given = length == 0 ? setting.serving_length : length;
+  if (given > 0 || !setting.rotates || setting.trained_stretched) {
+    return given > 0 ? given : setting.max_length;
+  }
+  // If max_position_embeddings is L itself, the target is L times the factor. For divisors alone
+  // their target is not known.
+  const int64_t target = setting.max_length;
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  const bool known =
+      setting.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));
+  const double reached = static_cast<double>(trained_length(setting)) *
+                         factor_of(setting.scaling, std::max<int64_t>(target, 1));
+  if (!fixed || !known || reached > static_cast<double>(kLongestSequence)) return target;
+  return std::max(target, static_cast<int64_t>(std::llround(reached)));
+}
+
+double stretch_factor(const RopeConfig& setting, int64_t length) {
+  if (!setting.rotates) return 1;
+  return factor_of(setting.scaling, std::max<int64_t>(target_length(setting, length), 1));
+}
+
+int64_t largest_distance(const RopeConfig& setting) {
+  int64_t reach = 0;
+  const auto bound = [&](int64_t distance) {
+    reach = reach == 0 ? distance : std::min(reach, distance);
+  };
+  if (setting.bounded_in.empty()) {
+    if (setting.window > 0) bound(setting.window - 1);
+    if (setting.chunk > 0) bound(setting.chunk - 1);
+  }
+  if (setting.dual_chunk > 0) bound(setting.dual_chunk);
+  return reach;
+}
+
 Explained explain(const RopeConfig& setting, int64_t length) {
   Explained result;
   if (!setting.rotates) return explain_without_rotation(setting, length);
   result.trained = trained_length(setting);
-  result.target = length == 0 ? setting.serving_length : length;
-  const bool given = result.target > 0 || setting.trained_stretched;
-  if (result.target == 0) result.target = setting.max_length;
-  const double own_factor = factor_of(setting.scaling, std::max<int64_t>(result.target, 1));
-  // If max_position_embeddings is L itself, the target is L times the factor. For divisors alone
-  // their target is not known.
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
-  const bool known =
-      setting.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));
-  const double reached = static_cast<double>(result.trained) * own_factor;
-  if (!given && fixed && known && reached <= static_cast<double>(kLongestSequence)) {
-    result.target = std::max(result.target, static_cast<int64_t>(std::llround(reached)));
-  }
+  result.target = target_length(setting, length);
+  result.factor = stretch_factor(setting, length);
   const int64_t at = std::max<int64_t>(result.target, 1);
-  result.factor = factor_of(setting.scaling, at);
   const Spectrum plain = rotary({.dim = setting.rotary_dim, .base = setting.base});
   const Spectrum stretched = spectrum_of(setting, at);
   const std::vector<int> axes = axes_of(setting, plain);
-  result.reach = reach_of(setting);
+  result.reach = largest_distance(setting);
   for (size_t f = 0; f < plain.pairs.size(); ++f) {
     const auto speed = static_cast<double>(plain.pairs[f].speed);
     const auto now = static_cast<double>(stretched.pairs[f].speed);
@@ -144,7 +153,7 @@ Explained explain(const RopeConfig& setting, int64_t length) {
   }
   result.gain = stretched.gain;
   result.scale = setting.scaling.score_factor * plain_scale(setting);
-  result.turned_scale = result.scale * result.gain * result.gain;
+  result.rotated_scale = result.scale * result.gain * result.gain;
   result.float32_error = float32_error(stretched, at);
   return result;
 }

@@ -14,7 +14,7 @@ namespace sextant {
 
 struct PairExplained {
   double speed = 0, stretched = 0;  // radians per position
-  double turns = 0;                 // within the trained length, as trained
+  double rotations = 0;             // within the trained length, as trained
   // The position between "divided by the factor" (0, interpolated) and "kept" (1). NaN if nothing
   // is stretched.
   double kept = 0;
@@ -31,7 +31,7 @@ struct Explained {
   double factor = 1;          // divisor of the slowest pair
   double gain = 1;            // multiplies rotated queries and keys
   double scale = 1;           // scores of unrotated channels: 1/sqrt(head_dim) times model factors
-  double turned_scale = 1;    // scores of rotated channels: scale gain^2
+  double rotated_scale = 1;   // scores of rotated channels: scale gain^2
   double float32_error = 0;   // maximum for cos and sin over the last positions before the target
   int64_t reach = 0;          // the largest distance in these layers; 0: any
   int64_t first_leaving = 0;  // over all pairs, the first distance beyond training; 0: none
@@ -39,8 +39,13 @@ struct Explained {
 };
 
 // length: the target; 0: the target that the configuration itself gives. Throws Error if a number
-// is out of range.
+// is out of range. read_rope_config() has done it for each of its groups.
 SEXTANT_API Explained explain(const RopeConfig& setting, int64_t length);
+
+// Explained::target, factor and reach alone.
+int64_t target_length(const RopeConfig& setting, int64_t length);
+double stretch_factor(const RopeConfig& setting, int64_t length);
+int64_t largest_distance(const RopeConfig& setting);
 
 // The factor of q·k without the rotation's gain and without score_factor; 0: not known.
 SEXTANT_API double plain_scale(const RopeConfig& setting);

@@ -70,6 +70,9 @@ ReadRopeConfig read_dialect(const std::string& marked, const Overrides& override
 ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides& overrides) {
   ReadRopeConfig read = read_dialect(marked, overrides);
   warn_of_idle_stretch(read.settings);
+  for (const RopeConfig& setting : read.settings) {
+    read.explained.push_back(explain(setting, overrides.length));
+  }
   return read;
 }
 

@@ -22,10 +22,9 @@ void warn_of_idle_stretch(std::vector<RopeConfig>& settings) {
   int64_t reach = 0;
   for (RopeConfig& setting : settings) {
     if (!is_stretched(setting)) continue;
-    const Explained numbers = explain(setting, 0);
-    const int64_t seen = numbers.reach + 1;
-    if (numbers.reach == 0 || !setting.bounded_in.empty() || setting.dual_chunk > 0 ||
-        numbers.trained == 0 || seen > numbers.trained) {
+    const int64_t trained = trained_length(setting), seen = largest_distance(setting) + 1;
+    if (seen == 1 || !setting.bounded_in.empty() || setting.dual_chunk > 0 || trained == 0 ||
+        seen > trained) {
       return;
     }
     reach = std::max(reach, seen);

@@ -25,10 +25,6 @@ void refuse_scaling(const RopeScaling& scaling) {
        (gain ? " with a gain of queries and keys (attn_factor), for which no flag is" : ""));
 }
 
-// The length that the scaling is for: engines serve only the length they are given, whatever the
-// factor.
-int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
-
 // The gain of vLLM below 0.30 without attn_factor: it ignores attention_factor and uses mscale only
 // in latent attention. Later versions use the fields as transformers does, and ignore attn_factor
 // (vllm.attention_factor in engines.json).
@@ -156,7 +152,7 @@ std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>&
     refuse_scaling(setting.scaling);
   }
   refuse_plain_channels(setting, dialect);
-  if (const int64_t target = target_of(setting); target > 0) out << " -c " << target;
+  if (const int64_t target = target_length(setting, 0); target > 0) out << " -c " << target;
   refuse_sections(setting.scaling, out.str());
   return out.str();
 }
@@ -171,7 +167,7 @@ std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string&
     const std::string kind = group.parameters.empty() ? group.layers : group.parameters;
     const bool by_kind = object.contains(kind) && object.at(kind).is_object();
     add_what_vllm_reads(by_kind ? object[kind] : object, group, warnings);
-    target = std::max(target, target_of(group));
+    target = std::max(target, target_length(group, 0));
   }
   json overrides = {{"rope_parameters", object}};
   if (std::ranges::any_of(groups, [&](const auto& one) { return is_short_of(one, target); })) {

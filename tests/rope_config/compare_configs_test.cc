@@ -275,8 +275,10 @@ TEST(CompareConfigs, AKindThatOneSideLacksIsNotJudged) {
   const ConfigComparison result = compare_configs(two, three);
   EXPECT_TRUE(result.findings.empty());
   ASSERT_EQ(result.unjudged.size(), 2);
-  EXPECT_THAT(result.unjudged[0], HasSubstr("layers global: only the first"));
-  EXPECT_THAT(result.unjudged[1], HasSubstr("layers chunked: only the second"));
+  EXPECT_EQ(result.unjudged[0].what, "layers global");
+  EXPECT_THAT(result.unjudged[0].why, HasSubstr("only the first"));
+  EXPECT_EQ(result.unjudged[1].what, "layers chunked");
+  EXPECT_THAT(result.unjudged[1].why, HasSubstr("only the second"));
 }
 
 TEST(CompareConfigs, ASoundConversionHasNoFindings) {

@@ -23,7 +23,7 @@ TEST(Explained, SaysWhereEachPairLeavesWhatTrainingShowed) {
   EXPECT_NEAR(static_cast<double>(yarn.pairs[63].leaves), 4.0 * 32767 + 1, 1);
   EXPECT_EQ(yarn.pairs[0].kept, 1);
   EXPECT_EQ(yarn.pairs[63].kept, 0);
-  EXPECT_NEAR(yarn.turned_scale, std::pow(0.1 * std::log(4) + 1, 2) / std::sqrt(128), 1e-15);
+  EXPECT_NEAR(yarn.rotated_scale, std::pow(0.1 * std::log(4) + 1, 2) / std::sqrt(128), 1e-15);
   // A plain setting leaves the trained angles beyond its training length.
   const Explained plain = explain(setting("codellama-7b"), 65536);
   EXPECT_EQ(plain.first_leaving, 16384);

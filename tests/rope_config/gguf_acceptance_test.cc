@@ -189,7 +189,7 @@ TEST(GgufScores, AreScaledByTheKeyThatTheCodeReads) {
   EXPECT_NEAR(read("grok", keys).at(0).softmax_scale, 0.08838834764831845, 1e-15);
   keys["attention.output_scale"] = 0.08;
   const Explained numbers = explain(read("grok", keys).at(0), 0);
-  EXPECT_NEAR(numbers.turned_scale, 0.08 * std::pow(0.1 * std::log(16) + 1, 2), 1e-8);
+  EXPECT_NEAR(numbers.rotated_scale, 0.08 * std::pow(0.1 * std::log(16) + 1, 2), 1e-8);
   const RopeConfig llama = read("llama", {{"attention.scale", 0.0078125}}).at(0);
   EXPECT_EQ(llama.softmax_scale, 0);
   EXPECT_THAT(llama.scaling.warnings, Contains(HasSubstr("attention.scale is in the file, but")));

@@ -185,7 +185,9 @@ TEST(ModelCode, BasesByLayerAreGroups) {
 }
 
 TEST(ModelCode, ScalesTheSoftmax) {
-  const auto scale = [](const json& config) { return explain(read(config).at(0), 0).turned_scale; };
+  const auto scale = [](const json& config) {
+    return explain(read(config).at(0), 0).rotated_scale;
+  };
   // Values from the released files of Gemma 2 27B, Gemma 3 27B and Granite 3.3 8B.
   EXPECT_NEAR(scale({{"model_type", "gemma2"},
                      {"head_dim", 128},

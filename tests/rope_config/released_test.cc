@@ -88,7 +88,7 @@ void expect_frequencies(const json& group, const RopeConfig& setting) {
   expect_near(group, "attention_factor", spectrum.gain);
   const Explained explained = explain(setting, length);
   expect_near(group, "softmax_scale", explained.scale);
-  EXPECT_NEAR(explained.turned_scale / (explained.scale * spectrum.gain * spectrum.gain), 1,
+  EXPECT_NEAR(explained.rotated_scale / (explained.scale * spectrum.gain * spectrum.gain), 1,
               kRelative);
 }
 

@@ -177,3 +177,11 @@ def load(folder: pathlib.Path, trust_remote_code: bool) -> Any:
     except Exception as error:
         raise SubjectError(f"{folder}: transformers cannot load the model: "
                            f"{type(error).__name__}: {error}") from error
+
+
+def check_same_meaning(config: Any, small: Any) -> None:
+    """Raises SubjectError if fewer heads change the meaning of a configuration."""
+    a, b = ([group.means() for group in read_config(each).groups] for each in (config, small))
+    if a != b:
+        raise SubjectError(f"{config.model_type}: a model with fewer heads would have other "
+                           "positions; --weights examines the whole model")

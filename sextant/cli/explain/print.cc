@@ -110,7 +110,7 @@ void print_head(const Subject& subject) {
     lab::print("              and all scores times {}\n", number(setting.scaling.score_factor));
   }
   lab::print("softmax       scale {}, against {} of plain attention with {} channels\n",
-             number(n.turned_scale), number(1 / std::sqrt(static_cast<double>(setting.head_dim))),
+             number(n.rotated_scale), number(1 / std::sqrt(static_cast<double>(setting.head_dim))),
              setting.head_dim);
   print_queries(setting);
   print_layers(setting, n);
