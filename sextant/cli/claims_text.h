@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sextant/lab/report/claim_tables/claim.h"
+#include "sextant/lab/report/claim.h"
 
 namespace sextant::cli {
 

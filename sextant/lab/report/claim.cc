@@ -1,0 +1,70 @@
+#include "sextant/lab/report/claim.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "sextant/base/error.h"
+
+namespace sextant {
+
+extern const std::string_view kClaims;
+
+namespace lab {
+namespace {
+
+using nlohmann::json;
+
+Measure measure_named(const std::string& wanted) {
+  const auto found =
+      std::ranges::find_if(measures(), [&](Measure one) { return key(one) == wanted; });
+  if (found == measures().end()) fail("claims.json: measure: expected a known one, got " + wanted);
+  return *found;
+}
+
+double bound_named(const json& bound) {
+  if (bound.is_number()) return bound.get<double>();
+  const auto& rule = bound.get_ref<const std::string&>();
+  if (rule == "holds") return kHoldsBelow;
+  if (rule == "breaks") return kBreaksAbove;
+  if (rule == "retrieves") return kRetrievesFrom;
+  if (rule == "same") return kSameLoss;
+  fail(
+      "claims.json: bound: expected a number, holds, breaks, retrieves or "
+      "same, got " +
+      rule);
+}
+
+Claim claim_of(const json& row) {
+  const json& arms = row.at("arms");
+  return {.text = row.at("claim"),
+          .source = row.at("source"),
+          .measure = measure_named(row.at("measure")),
+          .method = arms.at(0),
+          .other = arms.size() > 1 ? arms.at(1).get<std::string>() : "",
+          .side = row.at("side") == "below" ? Side::kBelow : Side::kAbove,
+          .bound = bound_named(row.at("bound")),
+          .question = row.value("question", ""),
+          .objective = objective_named(row.value("task", "causal"))};
+}
+
+std::vector<ClaimSubject> read_subjects() {
+  std::vector<ClaimSubject> subjects;
+  for (const auto& [name, rows] : json::parse(kClaims).items()) {
+    subjects.push_back({.name = name, .claims = {}});
+    for (const json& row : rows) subjects.back().claims.push_back(claim_of(row));
+  }
+  return subjects;
+}
+
+}  // namespace
+
+const char* name(Side side) { return side == Side::kBelow ? "below" : "above"; }
+
+std::span<const ClaimSubject> claim_subjects() {
+  static const std::vector<ClaimSubject> kSubjects = read_subjects();
+  return kSubjects;
+}
+
+}  // namespace lab
+}  // namespace sextant
