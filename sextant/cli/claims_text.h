@@ -9,7 +9,7 @@
 namespace sextant::cli {
 
 struct ListedClaim {
-  const char* subject = "";
+  std::string subject;
   lab::Claim claim;
 };
 
