@@ -226,7 +226,8 @@ class _Operands:
 
     def _call(self, hook: str, *arguments: Tensor) -> Any:
         function = getattr(self.encoding, hook)
-        if not callable(function) or hook in vars(self.encoding):
+        # Dynamo of torch 2.8 knows no vars().
+        if not compiling() and (not callable(function) or hook in vars(self.encoding)):
             raise InvalidType(f"{self.name}.{hook}: expected a method of the class, but it is an "
                               f"attribute of type {type(function).__name__}, which needs another "
                               "name")
