@@ -1,4 +1,4 @@
-#include "bench/limits/decode_products.h"
+#include "bench/decode_products.h"
 
 #include <algorithm>
 #include <optional>
@@ -10,7 +10,7 @@
 #include "sextant/base/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "bench/limits/decode_products.cc"
+#define HWY_TARGET_INCLUDE "bench/decode_products.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
 #include "sextant/attention/cpu/forward/decode_pv-inl.h"

@@ -1,5 +1,5 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "bench/limits/read_peak.cc"
+#define HWY_TARGET_INCLUDE "bench/read_peak.cc"
 #include <hwy/foreach_target.h>
 // Highway's header must follow.
 #include <hwy/highway.h>
@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "bench/limits/read_peak.h"
+#include "bench/read_peak.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::bench::HWY_NAMESPACE {

@@ -24,8 +24,8 @@
 
 #include "bench/attention/report.h"
 #include "bench/fma_peak.h"
-#include "bench/limits/read_peak.h"
 #include "bench/program.h"
+#include "bench/read_peak.h"
 #include "sextant/base/error.h"
 
 namespace {
