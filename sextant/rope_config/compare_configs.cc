@@ -64,9 +64,9 @@ class LayerPair {
   }
 
   // A window of all positions that the model supports is none.
-  static int64_t effective(const RopeConfig& setting) {
-    const bool all = setting.max_length > 0 && setting.window >= setting.max_length;
-    return all ? 0 : setting.window;
+  static int64_t effective(const RopeConfig& config) {
+    const bool all = config.max_length > 0 && config.window >= config.max_length;
+    return all ? 0 : config.window;
   }
 
   void compare_window() {
@@ -99,7 +99,7 @@ class LayerPair {
 
   static bool scale_in_weights(const ReadRopeConfig& read) {
     const LlamaCppArchitecture* row =
-        is_gguf(read) ? find_architecture(read.settings.front().model_type) : nullptr;
+        is_gguf(read) ? find_architecture(read.configs.front().model_type) : nullptr;
     return row != nullptr && row->scale_in_weights;
   }
 
@@ -149,8 +149,8 @@ class LayerPair {
     return same;
   }
 
-  static const DynamicStretch* dynamic_of(const RopeConfig& setting) {
-    return std::get_if<DynamicStretch>(&setting.scaling.stretch);
+  static const DynamicStretch* dynamic_of(const RopeConfig& config) {
+    return std::get_if<DynamicStretch>(&config.scaling.stretch);
   }
 
   // Two dynamic factors can differ by less than rounding just beyond the original length.
@@ -233,16 +233,16 @@ class LayerPair {
 
 // The configuration of each layer; a single one without numbers covers every layer.
 const RopeConfig* at(const ReadRopeConfig& read, int64_t layer) {
-  for (const RopeConfig& group : read.settings) {
+  for (const RopeConfig& group : read.configs) {
     if (std::ranges::find(group.layer_numbers, layer) != group.layer_numbers.end()) return &group;
   }
-  const bool single = read.settings.size() == 1 && read.settings[0].layer_numbers.empty();
-  return single ? &read.settings[0] : nullptr;
+  const bool single = read.configs.size() == 1 && read.configs[0].layer_numbers.empty();
+  return single ? &read.configs[0] : nullptr;
 }
 
 std::set<int64_t> numbers_of(const ReadRopeConfig& read) {
   std::set<int64_t> numbers;
-  for (const RopeConfig& group : read.settings) {
+  for (const RopeConfig& group : read.configs) {
     numbers.insert(group.layer_numbers.begin(), group.layer_numbers.end());
   }
   return numbers;
@@ -262,20 +262,20 @@ void add(ConfigComparison& to, const LayerPair& pair, std::optional<int64_t> lay
 
 const RopeConfig* of_kind(const ReadRopeConfig& read, const std::string& kind) {
   const auto found = std::ranges::find_if(
-      read.settings, [&](const RopeConfig& group) { return group.layers == kind; });
-  return found == read.settings.end() ? nullptr : &*found;
+      read.configs, [&](const RopeConfig& group) { return group.layers == kind; });
+  return found == read.configs.end() ? nullptr : &*found;
 }
 
 // Groups of layers by the name of their kind. A kind that only one side has is not judged.
 void compare_kinds(const ReadRopeConfig& a, const ReadRopeConfig& b, ConfigComparison& to) {
-  for (const RopeConfig& own : a.settings) {
+  for (const RopeConfig& own : a.configs) {
     if (const RopeConfig* other = of_kind(b, own.layers)) {
       add(to, LayerPair(a, b, own, *other), {}, own.layers);
     }
   }
   const auto miss = [&](const ReadRopeConfig& has, const ReadRopeConfig& lacks,
                         const std::string& which) {
-    for (const RopeConfig& group : has.settings) {
+    for (const RopeConfig& group : has.configs) {
       if (of_kind(lacks, group.layers)) continue;
       add_unjudged(to, group.layers.empty() ? "layers" : "layers " + group.layers,
                    "only the " + which +
@@ -290,7 +290,7 @@ void compare_kinds(const ReadRopeConfig& a, const ReadRopeConfig& b, ConfigCompa
 
 // Whether every layer has its configuration by at().
 bool covers_layers(const ReadRopeConfig& read) {
-  return read.settings.size() == 1 || std::ranges::none_of(read.settings, [](const RopeConfig& x) {
+  return read.configs.size() == 1 || std::ranges::none_of(read.configs, [](const RopeConfig& x) {
            return x.layer_numbers.empty();
          });
 }
@@ -342,7 +342,7 @@ ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& 
   std::set<int64_t> numbers = numbers_of(a);
   const std::set<int64_t> others = numbers_of(b);
   numbers.insert(others.begin(), others.end());
-  if (a.settings.empty() || b.settings.empty()) {
+  if (a.configs.empty() || b.configs.empty()) {
     add_unjudged(result, "layers", "one of the configurations has no layers of attention", {});
     return result;
   }
@@ -351,7 +351,7 @@ ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& 
     return result;
   }
   if (numbers.empty()) {  // one group on each side, of all layers
-    add(result, LayerPair(a, b, a.settings.front(), b.settings.front()), {});
+    add(result, LayerPair(a, b, a.configs.front(), b.configs.front()), {});
     return result;
   }
   std::vector<int64_t> missing_in_a, missing_in_b;
@@ -370,7 +370,7 @@ ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& 
 
 ConfigComparison check_config(const ReadRopeConfig& read) {
   ConfigComparison result;
-  for (const RopeConfig& group : read.settings) {
+  for (const RopeConfig& group : read.configs) {
     const std::vector<std::string> doubts = doubts_of(group);
     for (const std::string& warning : group.scaling.warnings) {
       if (std::ranges::find(doubts, warning) != doubts.end()) {

@@ -13,7 +13,7 @@ namespace sextant {
 struct ReadRopeConfig {
   std::string dialect;  // "Hugging Face config.json", "GGUF", "flags"
   std::string json;     // the configuration, if it was JSON; conversions keep its other fields
-  std::vector<RopeConfig> settings;
+  std::vector<RopeConfig> configs;
   // The path of the configuration in a config.json: "text_config", "thinker_config.text_config";
   // "": the whole file.
   std::string place = {};

@@ -23,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Setting : public ::testing::Test {
+class Explain : public ::testing::Test {
  protected:
   std::string file(const std::string& name, const std::string& text) const {
     const std::string path = (folder_.path() / name).string();
@@ -34,7 +34,7 @@ class Setting : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Setting, ExplainsPublishedConfigurations) {
+TEST_F(Explain, ExplainsPublishedConfigurations) {
   for (const sextant::testing::Published& one : sextant::testing::published_configs()) {
     SCOPED_TRACE(one.name);
     const std::string path = file(one.name + ".json", one.config);
@@ -48,7 +48,7 @@ TEST_F(Setting, ExplainsPublishedConfigurations) {
 }
 
 // The sentence about distances beyond the trained angles, which a window, or nothing, may bound.
-TEST_F(Setting, SaysWhichDistancesLieJustBeyond) {
+TEST_F(Explain, SaysWhichDistancesLieJustBeyond) {
   const std::string sizes = R"("hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 1e6)";
   const auto said = [&](const std::string& type, const std::string& more) {
     std::string out =
@@ -80,7 +80,7 @@ std::set<std::string> keys_of(const json& object) {
 
 // Schema 3 of docs/explain.md. Other tools read it: each group has all keys, under constant names,
 // with null where a key does not apply.
-TEST_F(Setting, JsonIsOfSchema3) {
+TEST_F(Explain, JsonIsOfSchema3) {
   const std::string path = file("config.json", R"({"model_type": "llama4_text", "head_dim": 16,
       "num_hidden_layers": 4, "rope_theta": 500000, "max_position_embeddings": 32768})");
   const json parsed = json::parse(run({"explain", path, "--json"}).out);
@@ -151,7 +151,7 @@ TEST_F(Setting, JsonIsOfSchema3) {
 }
 
 // convert prints its result alone, so the output can go to a file or another program unchanged.
-TEST_F(Setting, ConvertPrintsItsResultAlone) {
+TEST_F(Explain, ConvertPrintsItsResultAlone) {
   const std::string path = file("config.json", R"({"model_type": "deepseek_v3", "head_dim": 16,
       "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "max_position_embeddings": 163840,
       "rope_scaling": {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0,
@@ -176,7 +176,7 @@ TEST_F(Setting, ConvertPrintsItsResultAlone) {
   EXPECT_EQ(read_text(to), converted.out);
 }
 
-TEST_F(Setting, WhatIsConvertedReadsAlike) {
+TEST_F(Explain, WhatIsConvertedReadsAlike) {
   const std::string path = file("config.json", sextant::testing::published_configs()[1].config);
   const auto pairs = [](const std::string& from) {
     return json::parse(run({"explain", from, "--json"}).out).at("configs").at(0).at("pairs");
@@ -188,14 +188,14 @@ TEST_F(Setting, WhatIsConvertedReadsAlike) {
   }
 }
 
-TEST_F(Setting, AFailedConversionLeavesTheFileAsItWas) {
+TEST_F(Explain, AFailedConversionLeavesTheFileAsItWas) {
   const std::string path = file("config.json", sextant::testing::published_configs()[1].config);
   const std::string to = file("before.json", "before");
   EXPECT_EQ(run({"convert", path, "--to", "hf5", "-o", to}, files_of_at_most(8)).status, 1);
   EXPECT_EQ(read_text(to), "before");
 }
 
-TEST_F(Setting, ControlCharactersOfAFileStayInIt) {
+TEST_F(Explain, ControlCharactersOfAFileStayInIt) {
   const std::string path = file("config.json", sextant::testing::published_configs()[1].config);
   const std::string gguf = (folder_.path() / "x.gguf").string();
   ASSERT_EQ(run({"convert", path, "--to", "gguf", "-o", gguf}).status, 0);
@@ -229,7 +229,7 @@ TEST_F(Setting, ControlCharactersOfAFileStayInIt) {
               HasSubstr("l\\u202em"));
 }
 
-TEST_F(Setting, ErrorsNameTheKeyAndNothingForeignReachesTheTerminal) {
+TEST_F(Explain, ErrorsNameTheKeyAndNothingForeignReachesTheTerminal) {
   const Ended bad = run({"explain", file("bad.json",
                                          "{\"head_dim\": 64, \"rope_theta\": 1e4, "
                                          "\"rope_\x1b[2J\": 3}")});

@@ -268,10 +268,10 @@ TEST(CompareConfigs, AKindThatOneSideLacksIsNotJudged) {
   unnumbered.erase("num_hidden_layers");
   const ReadRopeConfig both = read(unnumbered);
   ReadRopeConfig two = both, three = both;
-  two.settings.push_back(two.settings.front());
-  two.settings.back().layers = "global";
-  three.settings.push_back(three.settings.front());
-  three.settings.back().layers = "chunked";
+  two.configs.push_back(two.configs.front());
+  two.configs.back().layers = "global";
+  three.configs.push_back(three.configs.front());
+  three.configs.back().layers = "chunked";
   const ConfigComparison result = compare_configs(two, three);
   EXPECT_TRUE(result.findings.empty());
   ASSERT_EQ(result.unjudged.size(), 2);

@@ -162,9 +162,9 @@ TEST(Families, EveryTypeIsAnsweredOrAskedFor) {
       const std::string config = json({{"model_type", type}}).dump();
       try {
         const auto read = read_rope_config_bytes(config, {});
-        EXPECT_FALSE(read.settings.empty());
+        EXPECT_FALSE(read.configs.empty());
         if (!family.instead.empty() && family.rotates.empty()) {
-          EXPECT_FALSE(read.settings[0].rotates) << type;
+          EXPECT_FALSE(read.configs[0].rotates) << type;
         }
       } catch (const Error& error) {
         EXPECT_THAT(error.what(), HasSubstr("config.json: ")) << type;

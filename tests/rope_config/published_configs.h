@@ -1,4 +1,4 @@
-// Settings of the published configurations by name.
+// Configurations of the published configurations by name.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ inline std::string config(const std::string& name) {
   throw Error("no configuration " + name);
 }
 
-inline RopeConfig setting(const std::string& name, size_t n = 0) {
-  return read_rope_config_bytes(config(name), {}).settings.at(n);
+inline RopeConfig rope(const std::string& name, size_t n = 0) {
+  return read_rope_config_bytes(config(name), {}).configs.at(n);
 }
 
 inline double speed(const Spectrum& spectrum, size_t f) {

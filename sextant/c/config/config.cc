@@ -56,12 +56,12 @@ sextant_status sextant_rope_create_from_config(const char* config, size_t bytes,
   return guarded([&] {
     expect_length(length, 1);
     const ReadRopeConfig read = read_bytes(config, bytes);
-    const RopeConfig& setting = config_of_layer(read.settings, layer);
-    if (!setting.rotates)
+    const RopeConfig& group = config_of_layer(read.configs, layer);
+    if (!group.rotates)
       fail("config: layer: expected a layer that rotates, but layer " + std::to_string(layer) +
            " does not");
-    c::give(rope, "rope", rotation(spectrum_of(setting, length)));
-    if (scale) *scale = setting.scaling.score_factor * plain_scale(setting);
+    c::give(rope, "rope", rotation(spectrum_of(group, length)));
+    if (scale) *scale = group.scaling.score_factor * plain_scale(group);
   });
 }
 

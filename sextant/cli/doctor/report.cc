@@ -109,8 +109,8 @@ void add_rows(DoctorReport& report, const RopeConfig& group, const Explained& nu
 // A warning if the model's length is beyond that which YaRN reaches. Llama 3's stretch is trained
 // further.
 void doubt_length(const ReadRopeConfig& read, int64_t longest, ConfigComparison& to) {
-  for (size_t g = 0; g < read.settings.size(); ++g) {
-    const RopeConfig& group = read.settings[g];
+  for (size_t g = 0; g < read.configs.size(); ++g) {
+    const RopeConfig& group = read.configs[g];
     const auto original = static_cast<double>(group.scaling.original_length);
     const double factor = read.explained[g].factor;
     const auto reach = static_cast<int64_t>(std::llround(factor * original));
@@ -151,8 +151,8 @@ DoctorReport examine_files(const std::vector<std::string>& paths) {
     report.result = check_config(read);
   }
   sort_findings(report.result.findings);
-  for (size_t g = 0; g < read.settings.size(); ++g) {
-    add_rows(report, read.settings[g], read.explained[g], read.settings[g].layer_numbers);
+  for (size_t g = 0; g < read.configs.size(); ++g) {
+    add_rows(report, read.configs[g], read.explained[g], read.configs[g].layer_numbers);
   }
   return report;
 }
@@ -181,9 +181,9 @@ DoctorReport report_of(const std::string& text) {
   }
   sort_findings(result.findings);
   result.notes.insert(result.notes.end(), model.notes.begin(), model.notes.end());
-  for (size_t g = 0; g < std::min(model.layers.size(), read.settings.size()); ++g) {
+  for (size_t g = 0; g < std::min(model.layers.size(), read.configs.size()); ++g) {
     if (model.layers[g].empty()) continue;
-    add_rows(report, read.settings[g], read.explained[g], model.layers[g]);
+    add_rows(report, read.configs[g], read.explained[g], model.layers[g]);
   }
   return report;
 }

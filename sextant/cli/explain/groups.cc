@@ -15,22 +15,22 @@ namespace {
 constexpr size_t kWidestLaw = 40;
 using Line = std::vector<std::string>;
 
-std::string layers_of(const RopeConfig& setting) {
-  const std::string numbers = layer_list(setting.layer_numbers);
-  if (setting.layers.empty()) return numbers.empty() ? "all" : numbers;
-  return shortened(setting.layers, 40) + (numbers.empty() ? "" : ": " + numbers);
+std::string layers_of(const RopeConfig& config) {
+  const std::string numbers = layer_list(config.layer_numbers);
+  if (config.layers.empty()) return numbers.empty() ? "all" : numbers;
+  return shortened(config.layers, 40) + (numbers.empty() ? "" : ": " + numbers);
 }
 
 Line line_of(const Subject& subject) {
-  const RopeConfig& setting = subject.setting;
-  const bool rotates = setting.rotates;
-  const std::string law = query_law_of(setting);
-  return {layers_of(setting),
-          rotates_of(setting),
-          rotates ? fmt::format("{} of {}", moving_pairs(subject.numbers), setting.head_dim) : "-",
-          rotates ? number(setting.base) : "-",
-          stretch_of_group(setting, subject.numbers),
-          window_of(setting),
+  const RopeConfig& config = subject.config;
+  const bool rotates = config.rotates;
+  const std::string law = query_law_of(config);
+  return {layers_of(config),
+          rotates_of(config),
+          rotates ? fmt::format("{} of {}", moving_pairs(subject.numbers), config.head_dim) : "-",
+          rotates ? number(config.base) : "-",
+          stretch_of_group(config, subject.numbers),
+          window_of(config),
           law.empty()               ? "-"
           : law.size() > kWidestLaw ? "yes, see below"
                                     : law};
@@ -38,26 +38,26 @@ Line line_of(const Subject& subject) {
 
 }  // namespace
 
-std::string window_of(const RopeConfig& setting) {
-  if (setting.window > 0) return std::to_string(setting.window);
-  if (setting.chunk > 0) return fmt::format("chunks of {}", setting.chunk);
-  if (setting.dual_chunk > 0) return fmt::format("dual chunks of {}", setting.dual_chunk);
+std::string window_of(const RopeConfig& config) {
+  if (config.window > 0) return std::to_string(config.window);
+  if (config.chunk > 0) return fmt::format("chunks of {}", config.chunk);
+  if (config.dual_chunk > 0) return fmt::format("dual chunks of {}", config.dual_chunk);
   return "-";
 }
 
-std::string rotates_of(const RopeConfig& setting) {
-  if (!setting.rotates) {
-    const bool none = setting.instead.empty() || setting.instead == "none";
-    return fmt::format("no ({})", none ? "NoPE" : shortened(setting.instead, 40));
+std::string rotates_of(const RopeConfig& config) {
+  if (!config.rotates) {
+    const bool none = config.instead.empty() || config.instead == "none";
+    return fmt::format("no ({})", none ? "NoPE" : shortened(config.instead, 40));
   }
-  const std::string pairing = pairing_of(setting);
+  const std::string pairing = pairing_of(config);
   return pairing.empty() ? "yes" : pairing;
 }
 
-std::string stretch_of_group(const RopeConfig& setting, const Explained& numbers) {
-  const bool plain = setting.scaling.type == "default" && setting.scaling.sections.empty();
-  if (!setting.rotates || plain) return "-";
-  const std::string name = name_of(setting.scaling).name;
+std::string stretch_of_group(const RopeConfig& config, const Explained& numbers) {
+  const bool plain = config.scaling.type == "default" && config.scaling.sections.empty();
+  if (!config.rotates || plain) return "-";
+  const std::string name = name_of(config.scaling).name;
   return numbers.factor == 1 ? name : fmt::format("{} x {}", name, number(numbers.factor));
 }
 

@@ -11,7 +11,7 @@
 namespace sextant::cli {
 
 struct Subject {
-  const RopeConfig& setting;
+  const RopeConfig& config;
   const Explained& numbers;
 };
 
@@ -19,9 +19,9 @@ struct Subject {
 void print_table(const std::vector<std::vector<std::string>>& lines);
 
 // Cells of tables: "half-split" or "no (NoPE)"; "YaRN x 4"; "4096" or "chunks of 8192".
-std::string rotates_of(const RopeConfig& setting);
-std::string stretch_of_group(const RopeConfig& setting, const Explained& numbers);
-std::string window_of(const RopeConfig& setting);
+std::string rotates_of(const RopeConfig& config);
+std::string stretch_of_group(const RopeConfig& config, const Explained& numbers);
+std::string window_of(const RopeConfig& config);
 
 // Prints a table of the layer groups: rotation, stretch, window.
 void print_groups(const std::vector<Subject>& subjects);

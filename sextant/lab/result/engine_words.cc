@@ -78,10 +78,10 @@ EngineWords no_words(const std::string& obstacle) {
 EngineWords engine_words(const Checkpoint& checkpoint, const StretchCandidate& candidate,
                          int64_t length) {
   const ReadRopeConfig& read = checkpoint.rope;
-  if (read.settings.size() != 1 || !read.place.empty()) {
+  if (read.configs.size() != 1 || !read.place.empty()) {
     return no_words("its configuration has several groups of layers or is nested");
   }
-  const std::optional<Rotation> rotation = rotation_of(candidate, read.settings.front());
+  const std::optional<Rotation> rotation = rotation_of(candidate, read.configs.front());
   if (!rotation) return no_words("no engine's configuration has words for " + candidate.name);
   try {
     // Of a GGUF file, the rotary part of a config.json.

@@ -41,7 +41,7 @@ StretchCandidate candidate(const std::string& name) {
 }
 
 RopeConfig read_again(const std::string& text) {
-  return read_rope_config_bytes(text, {}).settings.at(0);
+  return read_rope_config_bytes(text, {}).configs.at(0);
 }
 
 TEST(EngineWords, InterpolateTheSlowestPairAndAreThereForEveryEngine) {
