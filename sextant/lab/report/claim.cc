@@ -50,7 +50,8 @@ Claim claim_of(const json& row) {
 
 std::vector<ClaimSubject> read_subjects() {
   std::vector<ClaimSubject> subjects;
-  for (const auto& [name, rows] : json::parse(kClaims).items()) {
+  const json table = json::parse(kClaims);
+  for (const auto& [name, rows] : table.items()) {
     subjects.push_back({.name = name, .claims = {}});
     for (const json& row : rows) subjects.back().claims.push_back(claim_of(row));
   }
