@@ -123,15 +123,16 @@ def attention(q: Tensor, k: Tensor, v: Tensor, method: str = "none", *,
 
     Encoding: method and its options, a dict such as {"max_bias": 4.0}, name it, see methods().
     parameters are its tensors, in the order and of the shapes that the method documents.
-    train_length is L, for methods that depend on it; its default is the number of keys. Encodings that are added to the input (sinusoidal, learned,
-    clock, binary, ...) have no effect here, since there is no input:
-    ``sextant.method(name, ...).embed(x)`` adds them before q, k and v are projected from x.
+    train_length is L, for methods that depend on it; its default is the number of keys. Encodings
+    that are added to the input (sinusoidal, learned, clock, binary, ...) have no effect here, since
+    there is no input: ``sextant.method(name, ...).embed(x)`` adds them before q, k and v are
+    projected from x.
 
     Decoding: with cache, a ``sextant.Cache``, k and v are the new rows of its sequences and q their
     queries, one per new row; the queries also see all rows in the cache. The positions are those of
-    the sequences, so the arguments from causal to key_positions keep their defaults; scale, sink
-    and window apply, key_bias and return_lse do not. sequences
-    lists the sequence ids of the batch, in order. train_length then has no default, so methods
+    the sequences, so the arguments from causal to key_positions keep their defaults; scale, sink,
+    softcap and window apply, key_bias, dropout_p and return_lse do not. sequences lists the
+    sequence ids of the batch, in order. train_length then has no default, so methods
     that depend on it need the argument.
 
     softcap (above 0) limits scores: x becomes softcap tanh(x / softcap), where x is the scaled

@@ -220,8 +220,8 @@ def ring_attention(q: Tensor, k: Tensor, v: Tensor, method: str | Method = "none
         shape = shape_of_call(q, k, layers, width,
                               size * k.size(2) if train_length is None else train_length)
     out, lse = torch.ops.sextant.ring_attention(
-        name, shape, text, list(tensors), q, k, v, group=group, shards=shards, layer=arguments.layer,
-        causal=arguments.causal, scale=arguments.scale, sink=arguments.sink,
+        name, shape, text, list(tensors), q, k, v, group=group, shards=shards,
+        layer=arguments.layer, causal=arguments.causal, scale=arguments.scale, sink=arguments.sink,
         key_bias=arguments.key_bias, window=window_sides(arguments.window, arguments.causal),
         softcap=arguments.softcap or 0.0)
     return (out, lse) if arguments.return_lse else out
