@@ -23,7 +23,7 @@ class AddingAMethod(unittest.TestCase):
             for path in [*map(ROOT.joinpath, DRAWN), *(ROOT / "docs/methods").glob("*.md")]:
                 shutil.copy(path, tree / path.relative_to(ROOT))
             before = {name: (tree / name).read_text(encoding="utf-8") for name in DRAWN}
-            (tree / "docs/methods/sqrt-distance.md").write_text(page, encoding="utf-8")
+            (tree / "docs/methods/new-method.md").write_text(page, encoding="utf-8")
             draw = [sys.executable, tree / "scripts/draw_methods.py"]
             self.assertEqual(subprocess.run([*draw, "--check"], capture_output=True,
                                             check=False).returncode, 1)
@@ -32,9 +32,9 @@ class AddingAMethod(unittest.TestCase):
             for name in DRAWN:
                 self.assertNotEqual((tree / name).read_text(encoding="utf-8"), before[name], name)
             index = (tree / "docs/methods/index.md").read_text(encoding="utf-8")
-            self.assertIn("| [sqrt-distance](sqrt-distance.md) | trained slope", index)
+            self.assertIn("| [new-method](new-method.md) | trained slope", index)
             nav = (tree / "mkdocs.yml").read_text(encoding="utf-8")
-            self.assertIn("          - sqrt-distance: methods/sqrt-distance.md\n", nav)
+            self.assertIn("          - new-method: methods/new-method.md\n", nav)
 
 
 if __name__ == "__main__":
