@@ -222,7 +222,9 @@ TEST_F(Explain, ControlCharactersOfAFileStayInIt) {
       for (const char* hidden : {"\x1b", "\xc2\x9b", "\nsex", "\xe2\x80\xae"}) {
         EXPECT_THAT(ended.out + ended.err, Not(HasSubstr(hidden))) << words[0];
       }
-      if (words.back() == "--json") EXPECT_TRUE(json::accept(ended.out)) << ended.out;
+      if (words.back() == "--json") {
+        EXPECT_TRUE(json::accept(ended.out)) << ended.out;
+      }
     }
   }
   EXPECT_THAT(run({"doctor", (folder_.path() / "foreign.gguf").string()}).out,
