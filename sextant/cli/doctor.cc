@@ -113,12 +113,13 @@ void check_page(const std::string& page) {
 }
 
 DoctorReport examine(const DoctorRequest& request) {
-  if (request.examined == "-") {
-    return report_of(read_start_of_standard_input(memory_bytes()));
+  const std::string& file = request.examined;
+  if (file == "-") {
+    return report_of(read_start_of_standard_input(kMostJsonBytes), "standard input");
   }
-  if (!request.examined.empty()) return report_of(read_file(request.examined));
+  if (!file.empty()) return report_of(read_file(file, kMostJsonBytes), file);
   if (request.subjects.size() == 1 && !is_gguf_path(request.subjects[0])) {
-    return report_of(examined_by_python(request));
+    return report_of(examined_by_python(request), "sextant.doctor.examine");
   }
   refuse_options_of_models(request);
   return examine_files(request.subjects);

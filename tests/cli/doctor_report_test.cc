@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sextant/base/error.h"
@@ -50,7 +51,7 @@ json finding(int64_t layer, const std::string& field, const std::string& got = "
           {"expected", "2"},         {"got", got}, {"cause", "a cause"}};
 }
 
-DoctorReport of(const json& model) { return report_of(model.dump()); }
+DoctorReport of(const json& model) { return report_of(model.dump(), "model.json"); }
 
 TEST(DoctorReport, ASoundModelHasALineForItsGroup) {
   const DoctorReport report = of(examined(config(4)));
@@ -135,9 +136,14 @@ TEST(DoctorReport, ReleasedModelsAreNotDoubtful) {
 TEST(DoctorReport, OtherTextIsRefused) {
   json without = examined(config(4));
   without.erase("longest");
-  for (const std::string& text : {std::string("{"), std::string("[]"), without.dump()}) {
-    EXPECT_THAT([&] { report_of(text); },
-                ThrowsMessage<Error>(HasSubstr("doctor: --examined: expected values of other")));
+  const std::string deep = std::string(10'000, '[') + std::string(10'000, ']');
+  for (const auto& [text, error] : std::vector<std::pair<std::string, const char*>>{
+           {"{", "model.json: expected JSON, but could not read it at byte 2"},
+           {"[]", "model.json: expected values of other types"},
+           {without.dump(), "model.json: expected values of other types"},
+           {deep, "model.json: expected"}}) {
+    EXPECT_THAT([&, text = text] { report_of(text, "model.json"); },
+                ThrowsMessage<Error>(HasSubstr(error)));
   }
 }
 

@@ -153,7 +153,7 @@ TEST_F(Doctor, WhatWasExaminedTakesThePlaceOfAModel) {
   EXPECT_THAT(none.err, HasSubstr("one of MODEL and --examined"));
   const Ended wrong = run({"doctor", "--examined", path});
   EXPECT_EQ(wrong.status, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("--examined: expected values of other types"));
+  EXPECT_THAT(wrong.err, HasSubstr(path + ": expected JSON, but could not read it"));
 }
 
 }  // namespace

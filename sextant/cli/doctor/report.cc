@@ -1,3 +1,6 @@
+// Files are read and compared here. Of a model that ran, the JSON has its differences from the
+// configuration by layer: equal ones are merged, and warnings on the configuration join them. Each
+// group of layers then gets a line for each verdict.
 #include "sextant/cli/doctor/report.h"
 
 #include <fmt/format.h>
@@ -13,6 +16,7 @@
 #include "sextant/base/error.h"
 #include "sextant/base/reason.h"
 #include "sextant/cli/explain/subject.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/version.h"
 
@@ -38,11 +42,12 @@ struct Examined {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Examined, subject, against, versions, config, length, longest,
                                    layers, findings, unjudged, notes)
 
-Examined parse_examined(const std::string& text) {
+Examined parse_examined(const std::string& text, const std::string& where) {
+  const nlohmann::json json = checked_json(text, where);
   try {
-    return nlohmann::json::parse(text).get<Examined>();
+    return json.get<Examined>();
   } catch (const std::exception& error) {
-    fail("doctor: --examined: " + reason_of(error));
+    fail(where + ": " + reason_of(error));
   }
 }
 
@@ -157,8 +162,8 @@ DoctorReport examine_files(const std::vector<std::string>& paths) {
   return report;
 }
 
-DoctorReport report_of(const std::string& text) {
-  const Examined model = parse_examined(text);
+DoctorReport report_of(const std::string& text, const std::string& where) {
+  const Examined model = parse_examined(text, where);
   DoctorReport report{.subject = model.subject,
                       .against = model.against,
                       .versions = model.versions,

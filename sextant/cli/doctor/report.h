@@ -38,8 +38,8 @@ struct DoctorReport {
 DoctorReport examine_files(const std::vector<std::string>& paths);
 
 // The report of a model of transformers. text: the JSON that python/sextant/doctor/examine.py
-// writes.
-DoctorReport report_of(const std::string& text);
+// writes; `where` begins the Error if it is another one.
+DoctorReport report_of(const std::string& text, const std::string& where);
 
 // Prints the layers and the findings to standard output.
 void print(const DoctorReport& report);

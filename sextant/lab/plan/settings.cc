@@ -1,3 +1,5 @@
+// Each row of the settings' table has a member, a range and a place in JSON: reading, writing and
+// the checks of ranges are loops over the rows. Rules that compare several settings follow.
 #include "sextant/lab/plan/settings.h"
 
 #include <algorithm>

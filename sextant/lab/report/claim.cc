@@ -1,3 +1,4 @@
+// The table claims.json is compiled in, and read strictly at its first use.
 #include "sextant/lab/report/claim.h"
 
 #include <algorithm>
@@ -5,6 +6,8 @@
 #include <string_view>
 
 #include "sextant/base/error.h"
+#include "sextant/base/names.h"
+#include "sextant/files/json_fields.h"
 
 namespace sextant {
 
@@ -14,6 +17,8 @@ namespace lab {
 namespace {
 
 using nlohmann::json;
+
+constexpr Names<Side, 2> kSides{{{Side::kBelow, "below"}, {Side::kAbove, "above"}}};
 
 Measure measure_named(const std::string& wanted) {
   const auto found =
@@ -36,16 +41,20 @@ double bound_named(const json& bound) {
 }
 
 Claim claim_of(const json& row) {
-  const json& arms = row.at("arms");
-  return {.text = row.at("claim"),
-          .source = row.at("source"),
-          .measure = measure_named(row.at("measure")),
-          .method = arms.at(0),
-          .other = arms.size() > 1 ? arms.at(1).get<std::string>() : "",
-          .side = row.at("side") == "below" ? Side::kBelow : Side::kAbove,
-          .bound = bound_named(row.at("bound")),
-          .question = row.value("question", ""),
-          .objective = objective_named(row.value("task", "causal"))};
+  const JsonFields fields(row, "claims.json");
+  const json& arms = fields.at("arms");
+  const Claim claim{
+      .text = fields.string("claim"),
+      .source = fields.string("source"),
+      .measure = measure_named(fields.string("measure")),
+      .method = arms.at(0),
+      .other = arms.size() > 1 ? arms.at(1).get<std::string>() : "",
+      .side = value_named(kSides, "claims.json: side", fields.string("side")),
+      .bound = bound_named(fields.at("bound")),
+      .question = fields.optional_string("question").value_or(""),
+      .objective = objective_named(fields.optional_string("task").value_or("causal"))};
+  fields.finish();
+  return claim;
 }
 
 std::vector<ClaimSubject> read_subjects() {
@@ -60,7 +69,7 @@ std::vector<ClaimSubject> read_subjects() {
 
 }  // namespace
 
-const char* name(Side side) { return side == Side::kBelow ? "below" : "above"; }
+const char* name(Side side) { return name_in(kSides, side); }
 
 std::span<const ClaimSubject> claim_subjects() {
   static const std::vector<ClaimSubject> kSubjects = read_subjects();

@@ -1,3 +1,7 @@
+// The dispatcher's boxed calls (a stack of IValues) serve all operators of method_ops.cc alike.
+// Without a tracer, an operator's function runs and autograd records the tensor functions that it
+// calls. A tracer sees one node instead, whose backward operator runs the function again and
+// differentiates it. Tensors with gradients are found by their names in the schema.
 #include "sextant/torch/bindings/opaque_call.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>

@@ -73,6 +73,24 @@ class EveryKeyword(unittest.TestCase):
                         for got, expected in both(heads(), e, "alibi", **{**more, **call}):
                             torch.testing.assert_close(got, expected, rtol=0, atol=1e-11)
 
+    def test_equal_sizes(self):
+        for n in (1, 2, 4):  # rows of the batch, heads, queries and keys
+            x = [torch.randn(n, n, n, 6, dtype=torch.float64, requires_grad=True) for _ in "qkv"]
+            ends = [[0, n]] * n
+            for call in ({}, {"return_lse": True, "window": 1},
+                         {"mask": torch.ones(n, n, n, n).tril() > 0},
+                         {"mask": torch.arange(n) < max(n - 1, 1)},
+                         {"key_bias": torch.randn(n, n, n).double()},
+                         {"sink": torch.randn(n).double(), "causal": False},
+                         {"packed_queries": ends, "packed_keys": ends}):
+                with self.subTest(n=n, **call):
+                    for got, expected in both(x, Alibi(heads=n), "alibi", **call):
+                        torch.testing.assert_close(got, expected, rtol=0, atol=1e-11)
+        k = torch.randn(2, 2, 3, 6, dtype=torch.float64)
+        for empty in (k[:, :, :0], k[:0]):  # no queries; no rows of the batch
+            own = Alibi(heads=2)(empty, k[:empty.size(0)], k[:empty.size(0)])
+            self.assertEqual(own.shape, empty.shape)
+
     def test_none_is_left_out(self):
         elsewhere = {"cache", "sequences", "packed_keys", "query_segments", "key_segments",
                      "query_positions", "key_positions"}
