@@ -43,9 +43,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Examined, subject, against, versions, config,
                                    layers, findings, unjudged, notes)
 
 Examined parse_examined(const std::string& text, const std::string& where) {
-  const nlohmann::json json = checked_json(text, where);
+  const nlohmann::json examined = checked_json(text, where);
   try {
-    return json.get<Examined>();
+    return examined.get<Examined>();
   } catch (const std::exception& error) {
     fail(where + ": " + reason_of(error));
   }
