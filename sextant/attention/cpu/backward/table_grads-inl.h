@@ -21,7 +21,6 @@
 #include "sextant/attention/cpu/tile/multiply-inl.h"
 #include "sextant/attention/cpu/tile/pack-inl.h"
 #include "sextant/attention/cpu/tile/scatter-inl.h"
-#include "sextant/attention/cpu/tile/weighted_values-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
