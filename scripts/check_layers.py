@@ -15,6 +15,14 @@ MAY_SEE = {
     "base": set(),
     "position": {"base"},
     "attention": {"base", "position"},
+    "attention/cpu/tile": {
+        "base", "position", *(f"attention/cpu/{name}.h"
+                              for name in ("arena", "phases", "row_map", "sizes"))
+    },
+    "attention/cpu/score": {
+        "base", "position", "attention/dropout_words.h", "attention/cpu/tile",
+        "attention/cpu/panels.h", "attention/cpu/visibility.h"
+    },
     "files": {"base"},
     "cache": {"base", "position", "attention", "files"},
     "c": {*CORE},
