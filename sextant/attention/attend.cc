@@ -40,14 +40,17 @@ auto backward_of(const Backend& backend) {
 }
 
 std::vector<const Backend*>& joined() {
-  static std::vector<const Backend*> all = {&reference_backend(), &cpu_backend(),
-                                            &cpu_bfloat16_backend(), &cpu_bf16x3_backend()};
+  static std::vector<const Backend*> all = {&reference_backend(),    &cpu_backend(),
+                                            &cpu_bfloat16_backend(), &cpu_bf16x3_backend(),
+                                            &cuda_backend(),         &cuda_float32_backend()};
   return all;
 }
 
 }  // namespace
 
 std::span<const Backend* const> backends() { return joined(); }
+
+std::string why_not(const Backend& backend) { return backend.why_not ? backend.why_not() : ""; }
 
 void join(const Backend& backend) {
   for (const Backend* other : backends())

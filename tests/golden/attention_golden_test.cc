@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "tests/attention/bounds.h"
+#include "tests/attention/host_backends.h"
 #include "tests/golden/trial.h"
 
 namespace sextant::golden {
@@ -29,7 +30,7 @@ using Case = std::tuple<std::string, const Backend*>;
 std::vector<Case> cases(bool (*serves)(const Backend&)) {
   std::vector<Case> all;
   for (const std::string& name : attention_cases()) {
-    for (const Backend* backend : backends()) {
+    for (const Backend* backend : host_backends()) {
       if (serves(*backend)) all.emplace_back(name, backend);
     }
   }
