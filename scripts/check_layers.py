@@ -11,17 +11,15 @@ import re
 import sys
 
 CORE = {"base", "position", "attention", "cache"}
+TILE_SEES = {"arena", "phases", "row_map", "sizes"}
 MAY_SEE = {
     "base": set(),
     "position": {"base"},
     "attention": {"base", "position"},
-    "attention/cpu/tile": {
-        "base", "position", *(f"attention/cpu/{name}.h"
-                              for name in ("arena", "phases", "row_map", "sizes"))
-    },
+    "attention/cpu/tile": {"base", "position", *(f"attention/cpu/{name}.h" for name in TILE_SEES)},
     "attention/cpu/score": {
-        "base", "position", "attention/dropout_words.h", "attention/cpu/tile",
-        "attention/cpu/panels.h", "attention/cpu/visibility.h"
+        "base", "position", "attention/cpu/tile", "attention/cpu/panels.h",
+        "attention/cpu/visibility.h", "attention/dropout_words.h"
     },
     "files": {"base"},
     "cache": {"base", "position", "attention", "files"},

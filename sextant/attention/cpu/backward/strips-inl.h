@@ -12,8 +12,7 @@
 #include "sextant/attention/cpu/backward/amx-inl.h"
 #include "sextant/attention/cpu/backward/backward.h"
 #include "sextant/attention/cpu/backward/rotate_back-inl.h"
-#include "sextant/attention/cpu/backward/score_grads-inl.h"
-#include "sextant/attention/cpu/backward/table_grads-inl.h"
+#include "sextant/attention/cpu/backward/tile_grads-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/score/scores-inl.h"
 

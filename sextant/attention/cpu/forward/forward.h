@@ -108,11 +108,7 @@ struct Forward {
     const int64_t size = kStrip * (2 + problem.width16);
     const int64_t strips = problem.group * ((item.rows + kStrip - 1) / kStrip);
     float* at = softmax_states + item.partial + ((unit - item.first_unit) * strips + strip) * size;
-    SoftmaxState p;
-    p.row_max = at;
-    p.row_sum = at + kStrip;
-    p.out = at + 2 * kStrip;
-    return p;
+    return {at, at + kStrip, at + 2 * kStrip};
   }
 };
 

@@ -19,17 +19,11 @@ struct SoftmaxState {
   float* row_sum = nullptr;  // [rows]
   float* out = nullptr;      // [rows][width16]
 
-  SoftmaxState() = default;
-  SoftmaxState(int64_t rows, int64_t width16, Arena& arena)
-      : row_max(arena.floats(rows)),
-        row_sum(arena.floats(rows)),
-        out(arena.floats(rows * width16)) {}
+  static SoftmaxState in(Arena& arena, int64_t rows, int64_t width16) {
+    return {arena.floats(rows), arena.floats(rows), arena.floats(rows * width16)};
+  }
   SoftmaxState at(int64_t row, int64_t width16) const {
-    SoftmaxState p;
-    p.row_max = row_max + row;
-    p.row_sum = row_sum + row;
-    p.out = out + row * width16;
-    return p;
+    return {row_max + row, row_sum + row, out + row * width16};
   }
 };
 

@@ -157,13 +157,7 @@ struct State {
       out.insert(out.end(), mean.begin(), mean.end());
     }
   }
-  SoftmaxState view() {
-    SoftmaxState state;
-    state.row_max = row_max.data();
-    state.row_sum = row_sum.data();
-    state.out = out.data();
-    return state;
-  }
+  SoftmaxState view() { return {row_max.data(), row_sum.data(), out.data()}; }
 };
 
 TEST(SoftmaxTile, StatesOfPartsOfTheKeysMergeToThatOfAll) {
