@@ -22,6 +22,13 @@ LAYERS = {
     "base": ("errors, executors, strided views, SIMD", ""),
     "position": ("spectra, phases, buckets, frames", "base"),
     "attention": ("the equation, plans, backends", "base position"),
+    "attention/cpu/tile": ("tiles of scores and softmax",
+                           "base position " + " ".join(
+                               f"attention/cpu/{name}.h"
+                               for name in ("arena", "phases", "row_map", "sizes"))),
+    "attention/cpu/score": ("scores of the tiles",
+                            "base position attention/cpu/tile attention/cpu/panels.h "
+                            "attention/cpu/visibility.h attention/dropout_words.h"),
     "files": ("JSON, gzip, files written whole or not", "base"),
     "cache": ("keys and values in pages", "base position attention files"),
     "dense": ("products, norms, AdamW", "base"),
@@ -153,12 +160,13 @@ def picture():
     """The layers as a matrix: x where the row's folder may include the column's, o for one header
     of it."""
     letters = dict(zip(LAYERS, "abcdefghijklmnopqrstuvwxyz"))
-    lines = ["```", " " * 15 + " ".join(letters.values())]
+    width = max(map(len, LAYERS))
+    lines = ["```", " " * (width + 3) + " ".join(letters.values())]
     for name, (content, _) in LAYERS.items():
         seen = {layer_of(other): "x" if other in LAYERS else "o" for other in MAY_SEE[name]}
         marks = {**seen, name: "\\"}
         cells = " ".join(marks.get(other, " ") for other in LAYERS)
-        lines.append(f"{letters[name]} {name:<13}{cells}   {content}".rstrip())
+        lines.append(f"{letters[name]} {name:<{width}} {cells}   {content}".rstrip())
     return "\n".join([*lines, "```"]) + "\n"
 
 

@@ -1,4 +1,5 @@
 #include "tests/attention/property.h"
+#include "tests/attention/host_backends.h"
 
 #include <algorithm>
 #include <bit>
@@ -216,7 +217,7 @@ void Property::check(const std::function<std::string(const Draw&)>& wrong) const
 
 std::vector<const Backend*> float32_backends() {
   std::vector<const Backend*> some;
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : host_backends()) {
     const bool exact = backend->products == DType::kFloat32;
     if (backend->attend_f32 != nullptr && exact) some.push_back(backend);
   }

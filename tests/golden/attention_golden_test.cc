@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "tests/attention/bounds.h"
+#include "tests/attention/host_backends.h"
 #include "tests/golden/attention_cases.h"
 
 namespace sextant::golden {
@@ -20,7 +21,7 @@ using Case = std::tuple<AttentionCase, const Backend*>;
 std::vector<Case> cases(bool (*serves)(const Backend&)) {
   std::vector<Case> all;
   for (const AttentionCase& one : attention_cases()) {
-    for (const Backend* backend : backends()) {
+    for (const Backend* backend : host_backends()) {
       if (serves(*backend)) all.emplace_back(one, backend);
     }
   }

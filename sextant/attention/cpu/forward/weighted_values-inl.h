@@ -1,9 +1,9 @@
 // Weighted sums of values: out_i = sum_j p_ij (v_j + C[row(d_ij)]).
-#if defined(SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_
-#undef SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_
+#if defined(SEXTANT_ATTENTION_CPU_FORWARD_WEIGHTED_VALUES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_FORWARD_WEIGHTED_VALUES_INL_H_
+#undef SEXTANT_ATTENTION_CPU_FORWARD_WEIGHTED_VALUES_INL_H_
 #else
-#define SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_
+#define SEXTANT_ATTENTION_CPU_FORWARD_WEIGHTED_VALUES_INL_H_
 #endif
 
 #include <algorithm>
@@ -16,18 +16,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
-
-// c += a * b as multiply(), but b is not read where a is 0: b may hold infinities or NaN of hidden
-// keys.
-template <class A>
-HWY_NOINLINE void multiply_exactly(int64_t rows, int64_t blocks, int64_t depth, A a, RightRows b,
-                                   float* c, int64_t c_row) {
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t k = 0; k < depth; ++k)
-      if (a.data[i * a.row_step + k * a.depth_step] != 0)
-        multiply<Sum::kAdded>(1, blocks, 1, LeftRows{a.data + i * a.row_step + k * a.depth_step, 0},
-                              RightRows{b.data + k * b.depth_step, 0}, c + i * c_row, c_row);
-}
 
 HWY_INLINE bool shown(const Strip& s, int64_t i, int64_t key) {
   const HostView<const uint8_t>& mask = s.problem.score.mask;
