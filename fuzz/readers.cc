@@ -37,9 +37,9 @@ std::vector<std::string> saved_caches() {
   std::vector<float> rows(20 * 4, 0.5F);
   const std::optional<Rotation> rotations[] = {std::nullopt, rotation(rotary({.dim = 4}))};
   std::vector<std::string> files;
-  for (const auto& rotated_by : rotations)
+  for (const auto& rotated_keys : rotations)
     for (const int64_t count : {0, 1, 20}) {
-      const int64_t text = cache.add(-3, rotated_by);
+      const int64_t text = cache.add(-3, rotated_keys);
       cache.append(text, packed<const float>(rows.data(), 1, 1, count, 4),
                    packed<const float>(rows.data(), 1, 1, count, 2));
       files.push_back(cache_file(cache, text));

@@ -161,7 +161,7 @@ SEXTANT_API sextant_status sextant_t5_rows(int64_t buckets, int64_t max_distance
 /* ---- decoding ---- */
 
 /* Keys and values of growing sequences, of one layer. Keys are stored unrotated, and rotated when
-   they are read; those of sextant_cache_add_rotated() are rotated once. One thread at a time may
+   they are read; rotated keys (sextant_cache_add_rotated_keys()) once. One thread at a time may
    use a cache. */
 typedef struct sextant_cache sextant_cache;
 
@@ -180,10 +180,12 @@ SEXTANT_API void sextant_cache_destroy(sextant_cache* cache);
 /* Adds an empty sequence, whose first row has this position. */
 SEXTANT_API sextant_status sextant_cache_add(sextant_cache* cache, int64_t first_position,
                                              int64_t* sequence);
-/* The same with keys that are stored rotated, each at its position: decoding then rotates queries
+/* The same with rotated keys, each rotated once at its position: decoding then rotates queries
    alone, and needs this rope. Another rope, or no rope, is refused. */
-SEXTANT_API sextant_status sextant_cache_add_rotated(sextant_cache* cache, int64_t first_position,
-                                                     const sextant_rope* rope, int64_t* sequence);
+SEXTANT_API sextant_status sextant_cache_add_rotated_keys(sextant_cache* cache,
+                                                          int64_t first_position,
+                                                          const sextant_rope* rope,
+                                                          int64_t* sequence);
 /* Takes memory now, so that appending allocates nothing until the sequence has this many rows. */
 SEXTANT_API sextant_status sextant_cache_reserve(sextant_cache* cache, int64_t sequence,
                                                  int64_t rows);
@@ -226,10 +228,10 @@ SEXTANT_API sextant_status sextant_decode(const sextant_cache* cache,
                                           const sextant_pool* pool);
 
 /* Decoding in memory that is taken once: after the first step, steps allocate nothing. */
-typedef struct sextant_decoder sextant_decoder;
+typedef struct sextant_decode_plan sextant_decode_plan;
 
-typedef struct sextant_decoder_options {
-  const int64_t* sequences; /* [count], of every cache that the decoder is used with */
+typedef struct sextant_decode_plan_options {
+  const int64_t* sequences; /* [count], of every cache that the plan is used with */
   int64_t count;
   int64_t heads;            /* of queries */
   int64_t queries;          /* the last rows of each sequence */
@@ -238,32 +240,42 @@ typedef struct sextant_decoder_options {
   /* [most_rows], the row of the bias for each diagonal, farthest (most_rows - 1) first; NULL: the
      bias has a row for each diagonal. */
   const int32_t* bias_rows;
-  const sextant_pool* pool; /* must outlive the decoder; or NULL */
-} sextant_decoder_options;
+  const sextant_pool* pool; /* must outlive the plan; or NULL */
+} sextant_decode_plan_options;
 
-SEXTANT_API sextant_status sextant_decoder_create(const sextant_cache* cache,
-                                                  const sextant_decoder_options* options,
-                                                  sextant_decoder** decoder);
-SEXTANT_API void sextant_decoder_destroy(sextant_decoder* decoder);
+SEXTANT_API sextant_status sextant_decode_plan_create(const sextant_cache* cache,
+                                                      const sextant_decode_plan_options* options,
+                                                      sextant_decode_plan** plan);
+SEXTANT_API void sextant_decode_plan_destroy(sextant_decode_plan* plan);
 
 /* Takes the rows that the sequences have now: once for each token, after the rows were appended to
    the first layer's cache. */
-SEXTANT_API sextant_status sextant_decoder_step(sextant_decoder* decoder,
-                                                const sextant_cache* cache);
+SEXTANT_API sextant_status sextant_decode_plan_step(sextant_decode_plan* plan,
+                                                    const sextant_cache* cache);
 
-typedef struct sextant_decoder_call {
+typedef struct sextant_decode_plan_call {
   sextant_array q;    /* [count, query heads, queries, D] */
   double scale;       /* 0: 1 / sqrt(D) */
   sextant_array bias; /* float32 [1, 1 or query heads, rows, 1]; absent: no bias */
   const float* sink;  /* [query heads], or NULL */
-} sextant_decoder_call;
+} sextant_decode_plan_call;
 
 /* Attends over a layer's cache, which was filled by the same calls as that of the step. */
-SEXTANT_API sextant_status sextant_decoder_attend(sextant_decoder* decoder,
-                                                  const sextant_cache* cache,
-                                                  const sextant_decoder_call* call,
-                                                  const sextant_array* out,
-                                                  const sextant_array* lse);
+SEXTANT_API sextant_status sextant_decode_plan_attend(sextant_decode_plan* plan,
+                                                      const sextant_cache* cache,
+                                                      const sextant_decode_plan_call* call,
+                                                      const sextant_array* out,
+                                                      const sextant_array* lse);
+
+/* Deprecated names, which the next version does not have. */
+#define sextant_cache_add_rotated sextant_cache_add_rotated_keys
+#define sextant_decoder sextant_decode_plan
+#define sextant_decoder_attend sextant_decode_plan_attend
+#define sextant_decoder_call sextant_decode_plan_call
+#define sextant_decoder_create sextant_decode_plan_create
+#define sextant_decoder_destroy sextant_decode_plan_destroy
+#define sextant_decoder_options sextant_decode_plan_options
+#define sextant_decoder_step sextant_decode_plan_step
 
 #ifdef __cplusplus
 }

@@ -47,7 +47,7 @@ class Step {
       cache.add(0, held ? std::optional(rope_) : std::nullopt);
       cache.reserve(0, s.keys);
       // The time does not depend on the values, so keys need no rotation.
-      cache.append_held(0, data.keys(layer), data.values(layer));
+      cache.append_stored(0, data.keys(layer), data.values(layer));
     }
     decoding_.emplace(
         caches_[0],

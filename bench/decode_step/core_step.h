@@ -1,10 +1,8 @@
-// One decoding step of the core alone: each layer appends a row to its cache and attends over it.
+// One decoding step by the C API alone: each layer appends a row to its cache and attends over it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-
-#include "sextant/base/executor.h"
 
 namespace sextant::bench {
 
@@ -13,7 +11,7 @@ struct StepSizes {
 };
 
 // The returned function runs one step over `keys` keys (the new one included) and takes the row
-// back, so that every call does the same work. `executor` outlives it.
-std::function<void()> core_step(const StepSizes& sizes, const Executor& executor);
+// back, so that every call does the same work.
+std::function<void()> core_step(const StepSizes& sizes, int threads);
 
 }  // namespace sextant::bench

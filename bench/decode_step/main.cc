@@ -1,5 +1,5 @@
 // bench_decode_step: the time of one decoding step and its calls of operator new. The row "core"
-// is attention over a paged cache without libtorch; each method's row is a whole transformer.
+// is attention over a paged cache by the C API; each method's row is a whole transformer.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,6 @@
 #include "bench/decode_step/model_step.h"
 #include "bench/program.h"
 #include "bench/rounds.h"
-#include "sextant/base/executor.h"
 
 namespace {
 
@@ -33,8 +32,7 @@ struct Row {
 };
 
 nlohmann::json run(const Options& o) {
-  const auto executor = make_thread_pool(o.threads);
-  std::vector<Row> rows = {{"core", core_step(o.sizes, *executor)}};
+  std::vector<Row> rows = {{"core", core_step(o.sizes, o.threads)}};
   for (const std::string& method : o.methods) rows.push_back({method, model_step(o.sizes, method)});
   std::vector<Contestant> contestants;
   for (const Row& row : rows) contestants.push_back({row.step});
@@ -65,6 +63,9 @@ int main(int argc, char** argv) {
   CLI::App app("Time and allocations of one decoding step");
   Options options;
   app.add_option("--layers", options.sizes.layers, "layers")->check(CLI::Range(1, 1000));
+  app.add_option("--heads", options.sizes.heads, "heads of queries")->check(CLI::Range(1, 1024));
+  app.add_option("--key-heads", options.sizes.key_heads, "heads of keys")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--keys", options.sizes.keys, "keys that the step sees")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();

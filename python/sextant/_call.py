@@ -105,6 +105,9 @@ class Call:
     def refuse_beside_cache(self) -> None:
         """With a cache, the sequences determine positions and visibility."""
         for name in _NOT_CACHED:
+            value = getattr(self, name)
+            if value is None or value is _DEFAULTS[name]:
+                continue  # most of them, in each step of decoding
             if self.asks(name) and not (name == "causal" and self.causal):
                 default = {"causal": True, "packed_queries": [], "packed_keys": []}.get(
                     name, _DEFAULTS[name])
@@ -168,8 +171,10 @@ def compiling() -> bool:
                 and compiler.is_compiling())
 
 
-# torch.compile serializes options once, when it traces a call.
-options_text = constant(json.dumps)
+@constant
+def options_text(options: Mapping[str, Any]) -> str:
+    """Options as JSON. torch.compile serializes them once, when it traces a call."""
+    return json.dumps(options) if options else "{}"
 
 
 @functools.lru_cache(maxsize=None)
@@ -261,7 +266,7 @@ def check_tensors(owner: str, **tensors: Any) -> None:
 
 def check_number(name: str, value: Any, expected: str, fits: Callable[[float], bool]) -> float:
     """value as a float. Raises an error unless it is a number (no bool) that fits."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    is_number = isinstance(value, (float, numbers.Real)) and not isinstance(value, bool)
     if not is_number or not fits(value):
         raise (InvalidValue if is_number else InvalidType)(
             f"{name}: expected {expected}, but got {value!r}")

@@ -28,26 +28,21 @@ def decode(encoding: Encoding, q: Tensor, k: Tensor, v: Tensor, call: Call) -> T
         raise InvalidValue("cache: expected one without rotated_keys, as an encoding of one's own "
                            "rotates keys when they are read")
     with cache.batch(k, v, q.size(0), call.sequences) as (held, ids):
+        frames = held.frames(ids, q.size(2))
         held.append(k, v, ids)
-        return _attended(encoding, q, held, ids, v.size(3), call)
+        return _attended(encoding, q, held, ids, frames, v.size(3), call)
 
 
-def _attended(encoding: Encoding, q: Tensor, held: Any, ids: list[int], value_columns: int,
-              call: Call) -> Tensor:
+def _attended(encoding: Encoding, q: Tensor, held: Any, ids: list[int], frames: Tensor,
+              value_columns: int, call: Call) -> Tensor:
     batch, heads, queries, _ = q.shape
     if batch == 0 or queries == 0:
         return q.new_zeros(batch, heads, queries, value_columns)
     changes = encoding.overrides("phases")
     key_pages, value_pages, table, int8_pages = held.pages(
         ids, changes or encoding.overrides("speeds"))
-    page_rows = held.shape()[3]
-    frames, first = [], 0
-    for n, sequence in enumerate(ids):
-        keys, start = held.rows(sequence), held.first_position(sequence)
-        frames.append(Frame(n * queries, queries, start + keys - queries, first * page_rows, keys,
-                            start))
-        first += (keys + page_rows - 1) // page_rows
-    rows = Rows(frames, True, batch * queries, table.numel() * page_rows)
+    rows = Rows([Frame(*frame[1:]) for frame in frames.tolist()], True, batch * queries,
+                table.numel() * held.shape()[3])
     # All sequences form one batch entry, one after the other.
     joined = joined_rows(q)
     if changes or encoding.overrides("key_bias"):
@@ -55,7 +50,7 @@ def _attended(encoding: Encoding, q: Tensor, held: Any, ids: list[int], value_co
     else:
         k, v = (_shaped(pages, rows.keys) for pages in (key_pages, value_pages))
     named, joined, k, v = encoding._named(joined, k, v, rows)
-    place: dict[str, Any] = {"frames": rows.frame_table()}
+    place: dict[str, Any] = {"frames": frames}
     if not changes:
         k, v = key_pages, value_pages
         place.update(pages=table, key_rows=rows.keys, int8_pages=int8_pages)

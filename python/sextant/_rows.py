@@ -48,10 +48,6 @@ class Rows:
             raise InvalidValue(f"encoding: expected distances up to {_FARTHEST}, which float32 has "
                                f"exactly, but got {max(self.farthest, -self.nearest)}")
 
-    def frame_table(self) -> Tensor:
-        """int64 [frames, 7], the fields of sextant::Frame."""
-        return torch.tensor([[-1, *frame] for frame in self.frames], dtype=torch.long).view(-1, 7)
-
     def distances(self, dtype: torch.dtype) -> Tensor:
         """The distance of each diagonal, falling: query position minus key position."""
         return torch.arange(self.farthest, self.nearest - 1, -1).to(dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any
@@ -62,6 +63,7 @@ class Cache:
         self.device = device
         self.sequences: list[int] = []
         self._held: Any = None
+        self._attend: Any = None
 
     @property
     def held(self) -> Any:
@@ -89,15 +91,16 @@ class Cache:
         dtype from k if none was given. The first ``attention`` does the same."""
         self._hold(k, v)
 
-    def add(self, first_position: int = 0, rotated_by: str | None = None) -> int:
+    def add(self, first_position: int = 0, rotated_keys: str | None = None, **old: str) -> int:
         """Adds an empty sequence at the end of the batch and returns its id.
 
-        rotated_by, options of the method "rope" as JSON: keys are rotated once, when they are
+        rotated_keys, options of the method "rope" as JSON: keys are rotated once, when they are
         stored. That saves the rotation per call if the spectrum of a sequence never changes; such
         keys need a method that rotates by the same speeds, or rotated queries (``sextant.rotate``)
         and the method "none". Call ``prepare`` first if the cache has no sizes yet.
         """
-        self.sequences.append(self.held.add(first_position, rotated_by))
+        rotated_keys = _new_name(rotated_keys, **old)
+        self.sequences.append(self.held.add(first_position, rotated_keys))
         return self.sequences[-1]
 
     def fork(self, sequence: int, rows: int | None = None) -> int:
@@ -134,14 +137,15 @@ class Cache:
         self.held.drop(sequence, first, count)
 
     def rerotate(self, sequence: int, first_position: int | None = None,
-                 rotated_by: str | None = None) -> None:
-        """Moves a sequence to other positions, or its rotated keys to another spectrum (rotated_by,
-        options of the method "rope" as JSON). Keys that are stored unrotated need no spectrum: call
-        attention with another method."""
+                 rotated_keys: str | None = None, **old: str) -> None:
+        """Moves a sequence to other positions, or its rotated keys to another spectrum
+        (rotated_keys, options of the method "rope" as JSON). Keys that are stored unrotated need no
+        spectrum: call attention with another method."""
+        rotated_keys = _new_name(rotated_keys, **old)
         if first_position is not None:
             self.held.move_to(sequence, first_position)
-        if rotated_by is not None:
-            self.held.rerotate(sequence, rotated_by)
+        if rotated_keys is not None:
+            self.held.rerotate(sequence, rotated_keys)
 
     def append(self, k: Tensor, v: Tensor, sequences: Sequence[int] | None = None) -> None:
         """Appends k and v, [batch, key_heads, rows, columns], to ``sequences``, by default those of
@@ -189,11 +193,15 @@ class Cache:
                sink: Tensor | None = None, window: Sequence[int] = (),
                softcap: float = 0.0) -> Tensor:
         """Appends k and v and computes attention; ``sextant.attention`` and ``Method`` call it."""
+        terms = (name, shape, options, parameters, layer, scale, sink, list(window), softcap,
+                 self.rotated_keys)
+        ids = self.sequences if sequences is None else list(sequences)
+        if ids and self._attend is not None:  # if it raises an error, nothing has changed
+            out: Tensor = self._attend(q, k, v, ids, *terms)
+            return out
         with self.batch(k, v, q.size(0), sequences) as (held, ids):
-            out: Tensor = held.attend(
-                q, k, v, ids, name, shape, options, parameters, layer, scale, sink, list(window),
-                softcap, self.rotated_keys
-            )
+            out = held.attend(q, k, v, ids, *terms)
+            self._attend = held.attend  # the look-up of a method takes as long as a call
         return out
 
     @contextlib.contextmanager
@@ -219,3 +227,11 @@ class Cache:
             self.sequences = before
             self._held = None if fresh else held
             raise
+
+
+def _new_name(rotated_keys: str | None, rotated_by: str | None = None) -> str | None:
+    """rotated_keys, which has the old name rotated_by, too."""
+    if rotated_by is None:
+        return rotated_keys
+    warnings.warn("rotated_by: its name is rotated_keys now", FutureWarning, stacklevel=3)
+    return rotated_by

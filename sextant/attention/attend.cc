@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sextant/attention/check_field.h"
 #include "sextant/attention/check_plan.h"
 #include "sextant/attention/check_score.h"
 #include "sextant/base/error.h"
@@ -77,6 +78,39 @@ void PreparedPlan::check() {
   check_plan(plan_, shape_);
   page_range_ = pages_of(plan_, shape_);
   covers_distances_ = sextant::covers_distances(plan_, shape_);
+  if (!backend_->reads_frame_positions) add_positions();
+}
+
+// Rows in no frame have position 0. Only frames of key rows may overlap.
+void PreparedPlan::add_positions() {
+  positions_.clear();
+  const bool shared = std::ranges::all_of(
+      plan_.frames, [](const Frame& frame) { return frame.batch == kEveryBatch; });
+  const auto add = [&](SideRotation& side, int64_t rows, auto row, auto count, auto position) {
+    if (!side.rotation || side.rotary_positions) return;
+    const int64_t entries = shared ? 1 : shape_.batch;
+    std::vector<int64_t>& own = positions_.emplace_back(static_cast<size_t>(entries * rows));
+    std::vector<bool> placed(own.size());
+    for (const Frame& f : plan_.frames)
+      for (int64_t b = 0; b < entries; ++b)
+        if (f.batch == kEveryBatch || f.batch == b)
+          for (int64_t n = 0; n < f.*count; ++n) {
+            const auto at = static_cast<size_t>(b * rows + f.*row + n);
+            if (placed[at] && own[at] != f.*position + n)
+              refuse_field("frames", "one position for each key row without a rotary position",
+                           std::to_string(own[at]) + " and " + std::to_string(f.*position + n) +
+                               " for row " + std::to_string(f.*row + n));
+            own[at] = f.*position + n;
+            placed[at] = true;
+          }
+    side.rotary_positions = own.data();
+    side.batch_stride = shared ? 0 : rows;
+    side.axis_stride = 0;
+  };
+  for (Sweep& sweep : plan_.sweeps) {
+    add(sweep.query, shape_.queries, &Frame::query_row, &Frame::queries, &Frame::query_position);
+    add(sweep.key, shape_.keys, &Frame::key_row, &Frame::keys, &Frame::key_position);
+  }
 }
 
 template <class T>

@@ -1,11 +1,13 @@
 // attend() and attend_backward(), and the backends that compute them.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "sextant/attention/score.h"
 #include "sextant/base/context.h"
@@ -30,6 +32,8 @@ struct Backend {
   // The type to which q, k, weights and v are rounded before they are multiplied; kFloat32: they
   // are not rounded.
   DType products = DType::kFloat32;
+  // Whether it computes the positions of frames; if not, its plans have all rotary positions.
+  bool reads_frame_positions = false;
   // Batch invariance: a query's result is bitwise the same whatever else is in the call, so
   // decoding reproduces prefill.
   bool batch_invariant = true;
@@ -138,8 +142,10 @@ class SEXTANT_API PreparedPlan {
   Passes passes_;
   PageRange page_range_;
   bool covers_distances_ = true;
+  std::list<std::vector<int64_t>> positions_;  // of frames, for backends that do not read those
 
   void check();
+  void add_positions();
   std::unique_ptr<BackendPlan> own_;
 };
 

@@ -120,7 +120,7 @@ class UsedColumns {
 }  // namespace
 
 void check_rotation(const SideName& name, const SideRotation& side, const Rotation& rotation,
-                    int64_t rows, int64_t columns) {
+                    int64_t columns) {
   const auto& pairs = rotation.pairs;
   UsedColumns used(columns);
   for (size_t f = 0; f < pairs.size(); ++f) {
@@ -136,8 +136,6 @@ void check_rotation(const SideName& name, const SideRotation& side, const Rotati
       refuse_field(name.text() + ".rotation.growth", "a finite number",
                    std::to_string(pairs[f].growth));
   }
-  if (!pairs.empty() && rows > 0 && !side.rotary_positions)
-    refuse_field(name.text() + ".rotary_positions", "data", "a null pointer");
   if (!side.offset.empty() && side.offset.size() != pairs.size())
     expect_equal({name.text(), ".offset"}, static_cast<int64_t>(side.offset.size()),
                  static_cast<int64_t>(pairs.size()), "one for each pair");
@@ -151,12 +149,11 @@ std::span<const Rotation> rotations_of(const SideRotation& side, size_t frames) 
   return {side.rotation, side.frame_stride == 0 ? 1 : frames};
 }
 
-void check_side(const SideName& name, const SideRotation& side, size_t frames, int64_t rows,
-                int64_t columns) {
+void check_side(const SideName& name, const SideRotation& side, size_t frames, int64_t columns) {
   if (side.frame_stride < 0 || side.frame_stride > 1)
     expect_between({name.text(), ".frame_stride"}, side.frame_stride, 0, 1);
   for (const Rotation& rotation : rotations_of(side, frames))
-    check_rotation(name, side, rotation, rows, columns);
+    check_rotation(name, side, rotation, columns);
 }
 
 bool grows(const Rotation& rotation) {
@@ -211,8 +208,8 @@ void check_sweeps(const Plan& plan, const PlanShape& shape) {
   for (size_t n = 0; n < plan.sweeps.size(); ++n) {
     const Sweep& sweep = plan.sweeps[n];
     const auto index = static_cast<int64_t>(n);
-    check_side({index, ".query"}, sweep.query, plan.frames.size(), shape.queries, shape.columns);
-    check_side({index, ".key"}, sweep.key, plan.frames.size(), shape.keys, shape.columns);
+    check_side({index, ".query"}, sweep.query, plan.frames.size(), shape.columns);
+    check_side({index, ".key"}, sweep.key, plan.frames.size(), shape.columns);
     check_growth(index, sweep, plan.frames.size());
     if (shape.queries > 0 && !sweep.key_ranges)
       refuse_field(SideName{index, ".key_ranges"}.text(), "data", "a null pointer");

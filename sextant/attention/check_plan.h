@@ -25,9 +25,9 @@ struct SideName {
   }
 };
 
-// Checks one of a side's rotations, for `rows` rows of `columns` columns.
+// Checks one of a side's rotations, for rows of `columns` columns.
 void check_rotation(const SideName& name, const SideRotation& side, const Rotation& rotation,
-                    int64_t rows, int64_t columns);
+                    int64_t columns);
 
 // The pages in the plan's page table.
 PageRange pages_of(const Plan& plan, const PlanShape& shape);

@@ -55,19 +55,6 @@ void add_causal_ranges(const Frame& f, int64_t window, std::vector<KeyRange>& ra
   }
 }
 
-// The positions of the rows of one side; those of rows in no frame are 0.
-template <int64_t Frame::*first, int64_t Frame::*count, int64_t Frame::*position>
-std::vector<int64_t> positions_of(const std::vector<Frame>& frames) {
-  std::vector<int64_t> positions;
-  for (const Frame& f : frames) {
-    const auto end = static_cast<size_t>(f.*first + f.*count);
-    if (positions.size() < end) positions.resize(end);
-    for (int64_t n = 0; n < f.*count; ++n)
-      positions[static_cast<size_t>(f.*first + n)] = f.*position + n;
-  }
-  return positions;
-}
-
 OwnedPlan causal_within(const SequenceRows& rows, int64_t window,
                         std::optional<Rotation> rotation) {
   const Frame frame = frame_of(rows);
@@ -94,11 +81,7 @@ OwnedPlan::OwnedPlan(std::vector<Frame> frames, std::vector<KeyRange> key_ranges
   Sweep sweep = {.key_ranges = key_ranges_.data()};
   if (rotation) {
     rotation_ = std::make_unique<const Rotation>(std::move(*rotation));
-    query_positions_ =
-        positions_of<&Frame::query_row, &Frame::queries, &Frame::query_position>(frames);
-    key_positions_ = positions_of<&Frame::key_row, &Frame::keys, &Frame::key_position>(frames);
-    sweep.query = {.rotation = rotation_.get(), .rotary_positions = query_positions_.data()};
-    sweep.key = {.rotation = rotation_.get(), .rotary_positions = key_positions_.data()};
+    sweep.query = sweep.key = {.rotation = rotation_.get()};
   }
   plan_ = {.frames = std::move(frames), .sweeps = {sweep}, .diagonals = diagonals};
 }

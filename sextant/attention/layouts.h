@@ -33,7 +33,6 @@ class SEXTANT_API OwnedPlan {
 
  private:
   std::vector<KeyRange> key_ranges_;
-  std::vector<int64_t> query_positions_, key_positions_;
   std::unique_ptr<const Rotation> rotation_;
   Plan plan_;
 };

@@ -19,7 +19,8 @@ namespace sextant {
 struct SideRotation {
   const Rotation* rotation = nullptr;
   // The rotary position of a row is
-  // rotary_positions[b * batch_stride + axis * axis_stride + row * row_stride].
+  // rotary_positions[b * batch_stride + axis * axis_stride + row * row_stride]. Null: the position
+  // that its frame gives it, on all axes.
   const int64_t* rotary_positions = nullptr;
   int64_t batch_stride = 0, axis_stride = 0, row_stride = 1;
   // Added to the phase of each pair, [pairs] or empty. Piecewise methods hold rows at a fixed

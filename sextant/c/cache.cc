@@ -51,8 +51,8 @@ sextant_status sextant_cache_add(sextant_cache* cache, int64_t first_position, i
   });
 }
 
-sextant_status sextant_cache_add_rotated(sextant_cache* cache, int64_t first_position,
-                                         const sextant_rope* rope, int64_t* sequence) {
+sextant_status sextant_cache_add_rotated_keys(sextant_cache* cache, int64_t first_position,
+                                              const sextant_rope* rope, int64_t* sequence) {
   return guarded([&] {
     int64_t& id = need(sequence, "sequence");
     id = need(cache, "cache").cache.add(first_position, need(rope, "rope").rotation);

@@ -173,15 +173,15 @@ void put_numbers(std::string& out, const std::vector<std::byte>& numbers) {
 
 std::string header_of(const KvCache& cache, int64_t sequence) {
   const KvCacheShape& shape = cache.shape();
-  const std::optional<Rotation>& rotated_by = cache.rotated_by(sequence);
+  const std::optional<Rotation>& rotated_keys = cache.rotated_keys(sequence);
   std::string out(kMagic);
   put(out, kFirstFormat + static_cast<uint32_t>(shape.dtype) + (shape.int8 ? kDTypes : 0));
-  put(out, rotated_by ? static_cast<uint32_t>(rotated_by->pairs.size()) : kPlain);
+  put(out, rotated_keys ? static_cast<uint32_t>(rotated_keys->pairs.size()) : kPlain);
   for (const int64_t size :
        {shape.key_heads, shape.key_columns, shape.value_columns, cache.rows(sequence)})
     put(out, static_cast<uint64_t>(size));
   put(out, cache.first_position(sequence));
-  put(out, rotated_by ? rotated_by->gain : 1.0);
+  put(out, rotated_keys ? rotated_keys->gain : 1.0);
   put(out, crc32(0, out));
   put(out, uint32_t{0});
   return out;
@@ -191,8 +191,8 @@ std::string header_of(const KvCache& cache, int64_t sequence) {
 
 std::string cache_file(const KvCache& cache, int64_t sequence) {
   std::string out = header_of(cache, sequence);
-  if (const std::optional<Rotation>& rotated_by = cache.rotated_by(sequence))
-    for (const Rotation::Pair& pair : rotated_by->pairs) {
+  if (const std::optional<Rotation>& rotated_keys = cache.rotated_keys(sequence))
+    for (const Rotation::Pair& pair : rotated_keys->pairs) {
       put(out, static_cast<uint32_t>(pair.first));
       put(out, static_cast<uint32_t>(pair.second));
       put(out, pair.speed.high);
@@ -255,7 +255,7 @@ int64_t add_cache_file(std::string_view file, KvCache& cache) {
   shape.page_rows = cache.shape().page_rows;
   if (shape != cache.shape())
     in.wrong("key heads", 16, "the heads, columns and format of the cache that it is added to");
-  const std::optional<Rotation> rotated_by = take_rotation(in, h);
+  const std::optional<Rotation> rotated_keys = take_rotation(in, h);
   std::vector<std::pair<Int8Bytes, Int8Bytes>> pages;
   const uint64_t in_page = h.heads * h.page_rows;
   for (uint64_t n = 0; n < h.int8_pages(); ++n) {
@@ -266,14 +266,14 @@ int64_t add_cache_file(std::string_view file, KvCache& cache) {
   const uint64_t numbers = h.heads * h.other_rows() * h.number_bytes();
   std::vector<std::byte> keys = take_numbers(in, "keys", numbers * h.key_columns);
   std::vector<std::byte> values = take_numbers(in, "values", numbers * h.value_columns);
-  const int64_t sequence = cache.add(h.first_position, rotated_by);
+  const int64_t sequence = cache.add(h.first_position, rotated_keys);
   try {
     for (const auto& [k, v] : pages)
       cache.append_int8(sequence, k.page(shape.key_heads, shape.page_rows, shape.key_columns, true),
                         v.page(shape.key_heads, shape.page_rows, shape.value_columns, false));
     const auto rows = static_cast<int64_t>(h.other_rows());
-    cache.append_held(sequence, view(keys, h.dtype, shape.key_heads, rows, shape.key_columns),
-                      view(values, h.dtype, shape.key_heads, rows, shape.value_columns));
+    cache.append_stored(sequence, view(keys, h.dtype, shape.key_heads, rows, shape.key_columns),
+                        view(values, h.dtype, shape.key_heads, rows, shape.value_columns));
   } catch (...) {
     cache.remove(sequence);
     throw;

@@ -16,26 +16,38 @@ bool same_rotation(const Rotation& a, const Rotation& b) {
          });
 }
 
-CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries)
-    : page_rows_(cache.shape().page_rows), queries_(queries) {
-  expect_between("queries", queries, 0, kFarthestPosition);
-  entries_.assign(entries.begin(), entries.end());
-  renew(cache);
+Frame cached_frame(const KvCache& cache, int64_t sequence, int64_t rows, int64_t queries) {
+  const int64_t first = cache.first_position(sequence);
+  return {.queries = queries,
+          .query_position = first + rows - queries,
+          .keys = rows,
+          .key_position = first};
 }
 
-void CachedBatch::renew(const KvCache& cache) {
-  set(cache, [&](int64_t sequence) { return cache.rows(sequence); });
+ProvisionalRows::ProvisionalRows(KvCache& cache, std::span<const int64_t> sequences)
+    : cache_(cache) {
+  for (const int64_t sequence : sequences)
+    before_.push_back({sequence, cache.rows(sequence), cache.rotated_keys(sequence).has_value()});
+}
+
+ProvisionalRows::~ProvisionalRows() {
+  for (const auto& [sequence, rows, rotated_keys] : before_) {
+    cache_.truncate(sequence, rows);
+    if (rows == 0 && !rotated_keys) cache_.set_rotated_keys(sequence, {});
+  }
 }
 
 CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries,
-                         int64_t rows)
-    : page_rows_(cache.shape().page_rows), queries_(queries) {
-  entries_.assign(entries.begin(), entries.end());
-  set(cache, [rows](int64_t) { return rows; });
+                         std::optional<int64_t> rows)
+    : page_rows_(cache.shape().page_rows),
+      queries_(queries),
+      entries_(entries.begin(), entries.end()) {
+  expect_between("queries", queries, 0, kFarthestPosition);
+  set(cache, rows);
 }
 
-template <class RowsOf>
-void CachedBatch::set(const KvCache& cache, RowsOf rows_of) {
+void CachedBatch::set(const KvCache& cache, std::optional<int64_t> rows_of_all) {
+  const auto rows_of = [&](int64_t sequence) { return rows_of_all.value_or(cache.rows(sequence)); };
   k_ = cache.key_pages();
   v_ = cache.value_pages();
   k_int8_ = cache.int8_key_pages();
@@ -49,21 +61,17 @@ void CachedBatch::set(const KvCache& cache, RowsOf rows_of) {
   }
   pages_per_sequence_ = (rows_ + page_rows_ - 1) / page_rows_;
   plan_.frames.clear();
-  key_positions_.clear();
-  query_positions_.clear();
   table_.clear();
   members_.clear();
   plan_.frames.reserve(entries_.size());
-  key_positions_.reserve(entries_.size() * static_cast<size_t>(rows_));
-  query_positions_.reserve(entries_.size() * static_cast<size_t>(queries_));
   table_.reserve(entries_.size() * static_cast<size_t>(pages_per_sequence_) + 1);
   for (RotationGroup& group : groups_) group.key_ranges.clear();
   for (size_t n = 0; n < entries_.size(); ++n) {
     const Entry& entry = entries_[n];
     const auto b = static_cast<int64_t>(n);
-    add_frame(cache, b, rows_of);
+    add_frame(cache, b, rows_of(entry.sequence));
     add_ranges(group_of(cache, entry), b);
-    const bool held = cache.rotated_by(entry.sequence).has_value();
+    const bool held = cache.rotated_keys(entry.sequence).has_value();
     members_.push_back({entry.sequence, held ? entry.rotation : nullptr});
   }
   table_.push_back(0);  // the table's address must not be null, even without rows
@@ -76,27 +84,16 @@ void CachedBatch::set(const KvCache& cache, RowsOf rows_of) {
 void CachedBatch::add_sweeps() {
   plan_.sweeps.clear();
   for (const RotationGroup& group : groups_)
-    plan_.sweeps.push_back({.query = {.rotation = group.query,
-                                      .rotary_positions = query_positions_.data(),
-                                      .batch_stride = queries_},
-                            .key = {.rotation = group.key,
-                                    .rotary_positions = key_positions_.data(),
-                                    .batch_stride = rows_},
+    plan_.sweeps.push_back({.query = {.rotation = group.query},
+                            .key = {.rotation = group.key},
                             .key_ranges = group.key_ranges.data(),
                             .batch_stride = queries_});
 }
 
-template <class RowsOf>
-void CachedBatch::add_frame(const KvCache& cache, int64_t b, RowsOf rows_of) {
+void CachedBatch::add_frame(const KvCache& cache, int64_t b, int64_t rows) {
   const int64_t sequence = entries_[static_cast<size_t>(b)].sequence;
-  const int64_t rows = rows_of(sequence), first = cache.first_position(sequence);
-  plan_.frames.push_back({.batch = b,
-                          .queries = queries_,
-                          .query_position = first + rows - queries_,
-                          .keys = rows,
-                          .key_position = first});
-  for (int64_t n = 0; n < rows_; ++n) key_positions_.push_back(first + n);
-  for (int64_t n = rows - queries_; n < rows; ++n) query_positions_.push_back(first + n);
+  plan_.frames.push_back(cached_frame(cache, sequence, rows, queries_));
+  plan_.frames.back().batch = b;
   const std::span<const int64_t> pages = cache.pages(sequence);
   table_.insert(table_.end(), pages.begin(),
                 pages.begin() + std::min(std::ssize(pages), pages_per_sequence_));
@@ -106,10 +103,10 @@ void CachedBatch::add_frame(const KvCache& cache, int64_t b, RowsOf rows_of) {
 }
 
 size_t CachedBatch::group_of(const KvCache& cache, const Entry& entry) {
-  const std::optional<Rotation>& held = cache.rotated_by(entry.sequence);
+  const std::optional<Rotation>& held = cache.rotated_keys(entry.sequence);
   if (held && !(entry.rotation && same_rotation(*held, *entry.rotation)))
     fail("kv cache: batch: sequence " + std::to_string(entry.sequence) +
-         ": expected the rotation by which its keys are held rotated");
+         ": expected the rotation of its rotated keys");
   const Rotation* of_keys = held ? nullptr : entry.rotation;
   const auto found = std::ranges::find_if(groups_, [&](const RotationGroup& group) {
     return group.query == entry.rotation && group.key == of_keys;
@@ -135,7 +132,7 @@ void CachedBatch::set_keys(Operands<float>& operands, const KvCache& cache) cons
   if (cache.shape().page_rows != page_rows_)
     bad("batch: page_rows", std::to_string(page_rows_), cache.shape().page_rows);
   for (size_t b = 0; b < members_.size(); ++b) {
-    const auto& [sequence, rotated_by] = members_[b];
+    const auto& [sequence, rotated_keys] = members_[b];
     const auto refuse = [id = sequence](const std::string& reason) {
       fail("kv cache: batch: sequence " + std::to_string(id) + ": " + reason);
     };
@@ -147,9 +144,9 @@ void CachedBatch::set_keys(Operands<float>& operands, const KvCache& cache) cons
     if (!cache.holds(sequence)) refuse("expected it, but it is missing");
     expect_same("rows", cache.rows(sequence), plan_.frames[b].keys);
     expect_same("first_position", cache.first_position(sequence), plan_.frames[b].key_position);
-    const std::optional<Rotation>& held = cache.rotated_by(sequence);
-    if (rotated_by ? !held || !same_rotation(*held, *rotated_by) : held.has_value())
-      refuse("rotated_by: expected that of the batch, but got another");
+    const std::optional<Rotation>& held = cache.rotated_keys(sequence);
+    if (rotated_keys ? !held || !same_rotation(*held, *rotated_keys) : held.has_value())
+      refuse("rotated_keys: expected that of the batch, but got another");
     const auto own = std::span(table_).subspan(b * static_cast<size_t>(pages_per_sequence_));
     const std::span<const int64_t> pages = cache.pages(sequence);
     if (!std::ranges::equal(pages, own.first(pages.size())))

@@ -48,7 +48,7 @@ class SEXTANT_API Decoding {
   Diagonals diagonals() const;
 
   // Takes the rows that the sequences have now; the queries of the step are the last ones. Throws
-  // Error if a sequence has more than most_rows, or if its keys are held rotated by another
+  // Error if a sequence has more than most_rows, or if it has rotated keys of another
   // rotation than its entry's; attend() is then refused until a step succeeds.
   void step(const KvCache& cache);
 

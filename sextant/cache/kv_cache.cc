@@ -28,24 +28,25 @@ void check_rotation(const std::optional<Rotation>& rotation, int64_t columns) {
   std::vector<bool> used(static_cast<size_t>(columns), false);
   for (const Rotation::Pair& pair : rotation->pairs) {
     if (pair.growth != 0)
-      fail("kv cache: rotated_by: expected a rotation without growth, as e^(growth t) overflows");
-    if (pair.axis != 0) bad("rotated_by.axis", "0, as rows have one position", pair.axis);
+      fail("kv cache: rotated_keys: expected a rotation without growth, as e^(growth t) overflows");
+    if (pair.axis != 0) bad("rotated_keys.axis", "0, as rows have one position", pair.axis);
     for (const int column : {pair.first, pair.second}) {
-      expect_between("rotated_by.pairs", column, 0, columns - 1);
+      expect_between("rotated_keys.pairs", column, 0, columns - 1);
       if (used[static_cast<size_t>(column)])
-        bad("rotated_by.pairs", "columns that no other pair turns", column);
+        bad("rotated_keys.pairs", "columns that no other pair turns", column);
       used[static_cast<size_t>(column)] = true;
     }
   }
 }
 
 // Whether rotated keys can be stored.
-void check_rotated_by(const std::optional<Rotation>& rotation, const KvCacheShape& shape,
-                      const PageStore* store) {
+void check_rotated_keys(const std::optional<Rotation>& rotation, const KvCacheShape& shape,
+                        const PageStore* store) {
   if (rotation && store)
-    fail("kv cache: rotated_by: expected none, as the cache has no memory of its own");
+    fail("kv cache: rotated_keys: expected none, as the cache has no memory of its own");
   if (rotation && shape.int8)
-    fail("kv cache: rotated_by: expected none, as keys are rounded to int8 before their rotation");
+    fail(
+        "kv cache: rotated_keys: expected none, as keys are rounded to int8 before their rotation");
   check_rotation(rotation, shape.key_columns);
 }
 
@@ -110,11 +111,11 @@ const KvCache::Sequence& KvCache::at(int64_t sequence) const {
   return found->second;
 }
 
-int64_t KvCache::add(int64_t first_position, std::optional<Rotation> rotated_by) {
+int64_t KvCache::add(int64_t first_position, std::optional<Rotation> rotated_keys) {
   expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
-  check_rotated_by(rotated_by, shape_, memory_->store);
+  check_rotated_keys(rotated_keys, shape_, memory_->store);
   sequences_[next_sequence_] = {.first_position = first_position,
-                                .rotated_by = std::move(rotated_by)};
+                                .rotated_keys = std::move(rotated_keys)};
   return next_sequence_++;
 }
 
@@ -141,11 +142,11 @@ void KvCache::remove(int64_t sequence) {
   sequences_.erase(sequence);
 }
 
-void KvCache::hold_rotated(int64_t sequence, std::optional<Rotation> rotated_by) {
+void KvCache::set_rotated_keys(int64_t sequence, std::optional<Rotation> rotated_keys) {
   Sequence& t = at(sequence);
-  if (t.rows != 0) bad("rotated_by: rows", "0, as their keys are held already", t.rows);
-  check_rotated_by(rotated_by, shape_, memory_->store);
-  t.rotated_by = std::move(rotated_by);
+  if (t.rows != 0) bad("rotated_keys: rows", "0, as their keys are stored already", t.rows);
+  check_rotated_keys(rotated_keys, shape_, memory_->store);
+  t.rotated_keys = std::move(rotated_keys);
 }
 
 void KvCache::expect_own_memory(const char* call) const {
@@ -183,8 +184,8 @@ void KvCache::write_rotated(const Sequence& sequence, int64_t first, const Rerot
   });
 }
 
-void KvCache::append_held(int64_t sequence, const AnyView<const float>& k,
-                          const AnyView<const float>& v, int64_t b) {
+void KvCache::append_stored(int64_t sequence, const AnyView<const float>& k,
+                            const AnyView<const float>& v, int64_t b) {
   check_appended(k, v, b);
   Sequence& t = at(sequence);
   add_rows(t, k, v, b);
@@ -194,13 +195,13 @@ void KvCache::append(int64_t sequence, const AnyView<const float>& k, const AnyV
                      int64_t b) {
   check_appended(k, v, b);
   Sequence& t = at(sequence);
-  if (!t.rotated_by) return add_rows(t, k, v, b);
+  if (!t.rotated_keys) return add_rows(t, k, v, b);
   const int64_t first = t.rows;
   const HostAnyView unrotated(k);
   const auto read = [&](int64_t h, int64_t row, int64_t c) -> double {
     return unrotated(b, h, row, c);
   };
-  const Rerotation rotation = {nullptr, 0, &*t.rotated_by, t.first_position + first, k.rows};
+  const Rerotation rotation = {nullptr, 0, &*t.rotated_keys, t.first_position + first, k.rows};
   check_rotated("k, rotated", rotation, read);
   add_rows(t, k, v, b);
   write_rotated(t, first, rotation, read);
@@ -300,7 +301,7 @@ void KvCache::drop(int64_t sequence, int64_t first, int64_t count) {
   if (count == 0) return;
   if (shape_.int8) return drop_int8(sequence, first, count);
   const int64_t last = t.rows - count;
-  const Rotation* const held = t.rotated_by ? &*t.rotated_by : nullptr;
+  const Rotation* const held = t.rotated_keys ? &*t.rotated_keys : nullptr;
   const Rerotation move = {held, t.first_position + first + count, held, t.first_position + first,
                            last - first};
   if (held) check_rotated("drop: k, rotated", move, reader(t, first + count));
@@ -346,22 +347,22 @@ void KvCache::drop_int8(int64_t sequence, int64_t first, int64_t count) {
 void KvCache::rerotate(int64_t sequence, int64_t first_position) {
   Sequence& t = at(sequence);
   expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
-  if (t.rotated_by)
-    rotate_rows(t, {&*t.rotated_by, t.first_position, &*t.rotated_by, first_position, t.rows});
+  if (t.rotated_keys)
+    rotate_rows(t, {&*t.rotated_keys, t.first_position, &*t.rotated_keys, first_position, t.rows});
   t.first_position = first_position;
 }
 
 void KvCache::rerotate(int64_t sequence, const Rotation& rotation) {
   Sequence& t = at(sequence);
-  if (!t.rotated_by)
+  if (!t.rotated_keys)
     fail(
-        "kv cache: rerotate: expected a sequence whose keys are held rotated, as plain keys need "
+        "kv cache: rerotate: expected a sequence with rotated keys, as plain keys need "
         "none");
   check_rotation(rotation, shape_.key_columns);
-  if (!same_pairs(rotation, *t.rotated_by))
+  if (!same_pairs(rotation, *t.rotated_keys))
     fail("kv cache: rerotate: expected the pairs of columns that the keys are rotated by");
-  rotate_rows(t, {&*t.rotated_by, t.first_position, &rotation, t.first_position, t.rows});
-  t.rotated_by = rotation;
+  rotate_rows(t, {&*t.rotated_keys, t.first_position, &rotation, t.first_position, t.rows});
+  t.rotated_keys = rotation;
 }
 
 // Rotates all rows in place. Nothing is written if the cache's type does not hold a result.

@@ -13,7 +13,7 @@
 // Row n of a sequence has position first_position + n. Keys are stored unrotated, and kernels
 // rotate them when they read them: any spectrum is then exact, also one that is stretched
 // differently for each sequence or anew at each step, which is not so in engines that cache rotated
-// keys. With `rotated_by` keys are rotated once, at their position, which saves this work where a
+// keys. With `rotated_keys` keys are rotated once, at their position, which saves this work where a
 // sequence's spectrum never changes. Moving rotated keys rotates them by the difference of
 // positions: the angle is exact, and each move rounds to the cache's format again. A key must fit
 // before and after its rotation.
@@ -82,14 +82,15 @@ class SEXTANT_API KvCache {
   const PageStore* store() const;  // null: the cache has memory of its own
   int64_t pages_in_use() const;
 
-  // Adds an empty sequence and returns its id, which is never reused. With `rotated_by`, keys are
-  // stored rotated. Throws Error if the rotation has growth (XPOS) or axes other than 0.
-  int64_t add(int64_t first_position = 0, std::optional<Rotation> rotated_by = {});
+  // Adds an empty sequence and returns its id, which is never reused. With `rotated_keys`, keys are
+  // rotated when they are stored. Throws Error if the rotation has growth (XPOS) or axes other than
+  // 0.
+  int64_t add(int64_t first_position = 0, std::optional<Rotation> rotated_keys = {});
   // Adds a sequence that shares the first `rows` rows of another one, and returns its id.
   int64_t fork(int64_t sequence, int64_t rows);
   void remove(int64_t sequence);
   // Sets or removes the rotation by which the keys of a sequence without rows will be stored.
-  void hold_rotated(int64_t sequence, std::optional<Rotation> rotated_by);
+  void set_rotated_keys(int64_t sequence, std::optional<Rotation> rotated_keys);
   // Takes memory for the pages with which the sequence has `rows` rows in all, a copy of a shared
   // last page included: until then append() allocates nothing, also after fork(). Sequences that
   // outgrow their own reservation take from these pages, too.
@@ -98,8 +99,8 @@ class SEXTANT_API KvCache {
   bool holds(int64_t sequence) const { return sequences_.contains(sequence); }
   int64_t rows(int64_t sequence) const { return at(sequence).rows; }
   int64_t first_position(int64_t sequence) const { return at(sequence).first_position; }
-  const std::optional<Rotation>& rotated_by(int64_t sequence) const {
-    return at(sequence).rotated_by;
+  const std::optional<Rotation>& rotated_keys(int64_t sequence) const {
+    return at(sequence).rotated_keys;
   }
 
   // Appends the rows of batch entry `b` of k and v, [batch, key heads, rows, columns]. Keys are
@@ -110,8 +111,8 @@ class SEXTANT_API KvCache {
   void check_appended(const AnyView<const float>& k, const AnyView<const float>& v,
                       int64_t b = 0) const;
   // As append(), for keys in the form in which they are stored, as read() returns them.
-  void append_held(int64_t sequence, const AnyView<const float>& k, const AnyView<const float>& v,
-                   int64_t b = 0);
+  void append_stored(int64_t sequence, const AnyView<const float>& k, const AnyView<const float>& v,
+                     int64_t b = 0);
   // Appends a page of integers, [1, key heads, page_rows, columns] with scales as the cache has
   // them (int8_key_pages()), to a sequence all of whose pages are full.
   void append_int8(int64_t sequence, const Int8Pages<float>& k, const Int8Pages<float>& v);
@@ -149,7 +150,7 @@ class SEXTANT_API KvCache {
     int64_t rows = 0, first_position = 0;
     int64_t reserved_rows = 0;  // rows in all, for whose pages free ones are kept
     std::vector<int64_t> pages;
-    std::optional<Rotation> rotated_by;
+    std::optional<Rotation> rotated_keys;
   };
 
   const Sequence& at(int64_t sequence) const;
@@ -193,6 +194,29 @@ class SEXTANT_API KvCache {
   int64_t next_sequence_ = 0;
 };
 
+// The frame of a sequence of `rows` rows and its last `queries` ones, from row 0 of q and k on.
+SEXTANT_API Frame cached_frame(const KvCache& cache, int64_t sequence, int64_t rows,
+                               int64_t queries);
+
+// While it lives, what these sequences get is provisional: unless keep() was called, its destructor
+// removes the rows that they did not have before, and the rotation of keys that an empty sequence
+// did not have. A sequence must not lose rows or be removed meanwhile.
+class SEXTANT_API ProvisionalRows {
+ public:
+  ProvisionalRows(KvCache& cache, std::span<const int64_t> sequences);
+  ProvisionalRows(const ProvisionalRows&) = delete;
+  ~ProvisionalRows();
+  void keep() { before_.clear(); }
+
+ private:
+  struct Before {
+    int64_t sequence, rows;
+    bool rotated_keys;
+  };
+  KvCache& cache_;
+  std::vector<Before> before_;
+};
+
 // Whether both have the same pairs, speeds and gain.
 SEXTANT_API bool same_rotation(const Rotation& a, const Rotation& b);
 
@@ -202,20 +226,21 @@ SEXTANT_API bool same_rotation(const Rotation& a, const Rotation& b);
 class SEXTANT_API CachedBatch {
  public:
   // The rotation of a sequence's queries and keys; null: none. Sequences of one batch may have
-  // different rotations. Keys that are stored rotated are not rotated again.
+  // different rotations. Rotated keys are not rotated again.
   struct Entry {
     int64_t sequence = 0;
     const Rotation* rotation = nullptr;
   };
 
-  // Throws Error if a sequence has fewer rows than `queries`, or stores keys under another
+  // Throws Error if a sequence has fewer rows than `queries`, or has rotated keys of another
   // rotation.
-  CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries);
+  CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries)
+      : CachedBatch(cache, entries, queries, std::nullopt) {}
   CachedBatch(const CachedBatch&) = delete;
 
   // Takes the rows that the sequences have now, in the memory of those before. Throws Error as the
   // constructor does; the batch then serves no call.
-  void renew(const KvCache& cache);
+  void renew(const KvCache& cache) { set(cache, std::nullopt); }
 
   // Frames, sweeps (causal), diagonals (all distances of the batch) and pages. The same plan serves
   // the caches of other layers, if they were filled by the same calls.
@@ -228,15 +253,11 @@ class SEXTANT_API CachedBatch {
   // Sets k, v and the plan of a score.
   void place(Score<float>& score) const;
 
-  // Positions of keys, [entries, rows], and of queries, [entries, queries].
-  std::span<const int64_t> key_positions() const { return key_positions_; }
-  std::span<const int64_t> query_positions() const { return query_positions_; }
-
  private:
   // A sequence of the batch, and the rotation by which its keys are stored, or null.
   struct Member {
     int64_t sequence;
-    const Rotation* rotated_by;
+    const Rotation* rotated_keys;
   };
   // The rotations that some sequences share; the key ranges of the others are empty.
   struct RotationGroup {
@@ -246,12 +267,12 @@ class SEXTANT_API CachedBatch {
 
   friend class Decoding;
 
-  // The batch as it will be when each sequence has `rows` rows. Pages that do not exist yet are 0.
-  CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries, int64_t rows);
-  template <class RowsOf>
-  void set(const KvCache& cache, RowsOf rows_of);
-  template <class RowsOf>
-  void add_frame(const KvCache& cache, int64_t b, RowsOf rows_of);
+  // With `rows`, the batch as it will be when each sequence has so many. Pages that do not exist
+  // yet are 0.
+  CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries,
+              std::optional<int64_t> rows);
+  void set(const KvCache& cache, std::optional<int64_t> rows);
+  void add_frame(const KvCache& cache, int64_t b, int64_t rows);
   size_t group_of(const KvCache& cache, const Entry& entry);
   void add_ranges(size_t own, int64_t b);
   void add_sweeps();
@@ -259,7 +280,7 @@ class SEXTANT_API CachedBatch {
   AnyView<const float> k_, v_;
   Int8Pages<float> k_int8_, v_int8_;
   int64_t page_rows_ = 0, rows_ = 0, pages_per_sequence_ = 0, queries_ = 0;
-  std::vector<int64_t> table_, key_positions_, query_positions_;
+  std::vector<int64_t> table_;
   std::vector<Entry> entries_;
   std::vector<Member> members_;  // [entries]
   std::vector<RotationGroup> groups_;

@@ -8,7 +8,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -21,21 +20,6 @@
 
 namespace sextant {
 namespace {
-
-int64_t page_count(const KvCache& cache, int64_t rows) {
-  const int64_t page_rows = cache.shape().page_rows;
-  return (rows + page_rows - 1) / page_rows;
-}
-
-// The pages of all sequences in order, int64 [1, pages].
-at::Tensor page_table(const KvCache& cache, std::span<const SequenceGrowth> sequences,
-                      int64_t count) {
-  at::Tensor table = at::empty({1, count}, at::kLong);
-  int64_t* to = table.data_ptr<int64_t>();
-  for (const SequenceGrowth& sequence : sequences)
-    to = std::ranges::copy(cache.pages(sequence.sequence), to).out;
-  return table;
-}
 
 std::vector<int64_t> sizes_of(const auto& view) {
   return {view.batch, view.heads, view.rows, view.columns};
@@ -59,12 +43,13 @@ std::vector<at::Tensor> int8_tensors(const KvCache& cache) {
 }
 
 [[noreturn]] void refuse_rotated(int64_t sequence, const std::string& reason) {
-  fail("kv cache: sequence " + std::to_string(sequence) + ": its keys are held rotated: expected " +
+  fail("kv cache: sequence " + std::to_string(sequence) + ": it has rotated keys: expected " +
        reason);
 }
 
 // Whether rows [row, row + count) of int64 [1, 1, rows] are at `position` and following ones.
 bool are_consecutive(const at::Tensor& positions, int64_t row, int64_t count, int64_t position) {
+  if (!positions.defined()) return true;  // those of the frames
   if (positions.size(0) != 1 || positions.size(1) != 1) return false;
   const auto at = positions.accessor<int64_t, 3>();
   for (int64_t n = 0; n < count; ++n)
@@ -95,12 +80,12 @@ const Rotation* only_rotation(const TensorOperands& operands, const Layout& layo
   return only;
 }
 
-// Where keys are held rotated, rotates the queries instead, so that no sweep rotates. Throws Error
+// Where there are rotated keys, rotates the queries instead, so that no sweep rotates. Throws Error
 // if that does not give the method's scores: the keys would have to be rotated again.
 void rotate_queries_only(const KvCache& cache, std::span<const SequenceGrowth> sequences,
                          const Layout& layout, TensorOperands& operands) {
   const auto held = [&](const SequenceGrowth& one) {
-    return cache.rotated_by(one.sequence).has_value();
+    return cache.rotated_keys(one.sequence).has_value();
   };
   if (!rotates(operands) || std::ranges::none_of(sequences, held)) return;
   std::vector<at::Tensor> queries;
@@ -108,11 +93,11 @@ void rotate_queries_only(const KvCache& cache, std::span<const SequenceGrowth> s
     const int64_t sequence = sequences[n].sequence;
     if (!held(sequences[n]))
       fail("kv cache: sequence " + std::to_string(sequence) +
-           ": expected keys that are held rotated, as those of the batch's other sequences");
+           ": expected rotated keys, as those of the batch's other sequences");
     const Rotation* rotation = only_rotation(operands, layout, n);
     if (!rotation || operands.q_imag.defined())
       refuse_rotated(sequence, "a method that rotates queries and keys once, at their positions");
-    if (!same_rotation(*rotation, *cache.rotated_by(sequence)))
+    if (!same_rotation(*rotation, *cache.rotated_keys(sequence)))
       refuse_rotated(sequence,
                      "a method that rotates by the same speeds and gain at every length, but they "
                      "differ, so the keys would have to be rotated again");
@@ -134,29 +119,22 @@ void rotate_queries_only(const KvCache& cache, std::span<const SequenceGrowth> s
 
 Layout continued(const KvCache& cache, std::span<const SequenceGrowth> sequences) {
   Layout layout = {.batch = 1};
-  std::set<int64_t> seen;
-  int64_t pages = 0;
-  for (const auto& [sequence, rows] : sequences) {
-    if (!seen.insert(sequence).second)
+  layout.cached.reserve(sequences.size());
+  for (size_t n = 0; n < sequences.size(); ++n) {
+    const auto& [sequence, rows] = sequences[n];
+    const auto same = [&](const SequenceGrowth& other) { return other.sequence == sequence; };
+    if (std::ranges::any_of(sequences.first(n), same))
       fail("kv cache: sequences: expected each once, but got " + std::to_string(sequence) +
            " twice");
-    const int64_t before = cache.rows(sequence), first = cache.first_position(sequence);
-    layout.cached.push_back({.query_row = layout.queries,
-                             .queries = rows,
-                             .query_position = first + before,
-                             .key_row = pages * cache.shape().page_rows,
-                             .keys = before + rows,
-                             .key_position = first});
+    Frame frame = cached_frame(cache, sequence, cache.rows(sequence) + rows, rows);
+    frame.query_row = layout.queries;
+    frame.key_row = layout.keys;
+    layout.cached.push_back(frame);
     layout.queries += rows;
-    pages += page_count(cache, before + rows);
+    const int64_t page_rows = cache.shape().page_rows;
+    layout.keys += (frame.keys + page_rows - 1) / page_rows * page_rows;
   }
-  layout.keys = pages * cache.shape().page_rows;
   return layout;
-}
-
-void shrink(KvCache& cache, std::span<const SequenceGrowth> sequences, const Layout& layout) {
-  for (size_t n = 0; n < sequences.size(); ++n)
-    cache.truncate(sequences[n].sequence, layout.cached[n].keys - sequences[n].rows);
 }
 
 std::vector<Rotation> rotations_for(const Method& method, const at::Tensor& q, const KvCache& cache,
@@ -184,9 +162,11 @@ std::vector<Rotation> rotations_for(const Method& method, const at::Tensor& q, c
 
 CachePages pages_of(const KvCache& cache, std::span<const SequenceGrowth> sequences) {
   int64_t count = 0;
-  for (const SequenceGrowth& sequence : sequences)
-    count += page_count(cache, cache.rows(sequence.sequence));
-  const at::Tensor table = page_table(cache, sequences, count);
+  for (const SequenceGrowth& one : sequences) count += std::ssize(cache.pages(one.sequence));
+  const at::Tensor table = at::empty({1, count}, at::kLong);
+  int64_t* to = table.data_ptr<int64_t>();
+  for (const SequenceGrowth& one : sequences)
+    to = std::ranges::copy(cache.pages(one.sequence), to).out;
   if (const auto* const pages = dynamic_cast<const TensorPages*>(cache.store()))
     return {pages->keys(), pages->values(), table, {}};
   return {as_tensor(cache.key_pages()), as_tensor(cache.value_pages()), table, int8_tensors(cache)};
@@ -204,7 +184,7 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
   at::Tensor k = pages.keys, v = pages.values;
   const bool copied = method.changes_keys();
   for (const SequenceGrowth& one : sequences)
-    if (copied && cache.rotated_by(one.sequence))
+    if (copied && cache.rotated_keys(one.sequence))
       refuse_rotated(one.sequence, "a method that does not change keys in other ways");
   if (copied) {
     k = gathered({k, pages.int8, true}, pages.table, layout.keys);
@@ -219,7 +199,8 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
   operands = applied(method, std::move(operands), layout, layer, parameters, terms);
   if (must_rotate && !rotates(operands))
     fail(
-        "kv cache: rotated_keys: expected a method that rotates keys, as they are stored rotated, "
+        "kv cache: rotated_keys: expected a method that rotates keys, as the cache has rotated "
+        "ones, "
         "but it rotates none");
   rotate_queries_only(cache, sequences, layout, operands);
   return std::get<0>(attend(operands)).to(q.scalar_type());

@@ -29,21 +29,18 @@ struct SequenceGrowth {
 // the cache, or is listed twice.
 Layout continued(const KvCache& cache, std::span<const SequenceGrowth> sequences);
 
-// Removes the rows of `layout` again from the sequences to which they have been appended so far.
-void shrink(KvCache& cache, std::span<const SequenceGrowth> sequences, const Layout& layout);
-
-// The rotation of each sequence of `layout` by which `method` rotates keys, so that they can be
-// stored rotated. q is that of attend_cached(). Throws Error if the method rotates no keys, changes
-// them otherwise, or does not rotate every key once, at its position.
+// The rotation of each sequence of `layout` by which `method` rotates keys, so that the
+// cache can have rotated keys. q is that of attend_cached(). Throws Error if the method rotates no
+// keys, changes them otherwise, or does not rotate every key once, at its position.
 std::vector<Rotation> rotations_for(const Method& method, const at::Tensor& q, const KvCache& cache,
                                     const Layout& layout, int64_t layer, Parameters parameters);
 
 // q [1, heads, rows of all sequences, key_columns] -> [1, heads, rows, value_columns]. The cache
 // holds the new rows already; `layout` is the result of continued() before they were appended.
 // Differentiable in q and the parameters; keys and values are constants. The terms may not have a
-// key_bias or dropout, which are an Error. Where keys are stored rotated, queries alone are
-// rotated. Throws Error as applied() does, if a method that rotates would need other keys than
-// those that are stored rotated, and if must_rotate and it does not rotate.
+// key_bias or dropout, which are an Error. Where there are rotated keys, queries alone are
+// rotated. Throws Error as applied() does, if a method that rotates would need other
+// rotated keys, and if must_rotate and it does not rotate.
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
                          int64_t layer, Parameters parameters, const CallTerms& terms = {},

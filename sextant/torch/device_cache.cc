@@ -96,20 +96,16 @@ void append(KvCache& cache, TensorPages& pages, const at::Tensor& k, const at::T
   const at::NoGradGuard no_gradients;
   check_fits("k", k, pages.keys().scalar_type());
   check_fits("v", v, pages.values().scalar_type());
+  ProvisionalRows appended(cache, sequences);
   std::vector<int64_t> before;
-  try {
-    for (const int64_t sequence : sequences) {
-      const int64_t rows = cache.rows(sequence);
-      cache.grow(sequence, k.size(2));
-      before.push_back(rows);
-    }
-    const at::Tensor at = places(cache, sequences, before, k.size(2), pages.keys().device());
-    write(pages.keys(), at, k);
-    write(pages.values(), at, v);
-  } catch (...) {
-    for (size_t n = 0; n < before.size(); ++n) cache.truncate(sequences[n], before[n]);
-    throw;
+  for (const int64_t sequence : sequences) {
+    before.push_back(cache.rows(sequence));
+    cache.grow(sequence, k.size(2));
   }
+  const at::Tensor at = places(cache, sequences, before, k.size(2), pages.keys().device());
+  write(pages.keys(), at, k);
+  write(pages.values(), at, v);
+  appended.keep();
 }
 
 std::pair<at::Tensor, at::Tensor> read(const KvCache& cache, const TensorPages& pages,
@@ -145,8 +141,8 @@ KvCache host_copy(const KvCache& cache, const TensorPages& pages, int64_t sequen
 }
 
 int64_t add_copy(KvCache& cache, TensorPages& pages, const KvCache& host, int64_t sequence) {
-  if (host.rotated_by(sequence))
-    fail("kv cache: rotated_by: expected unrotated keys, as the cache is on " +
+  if (host.rotated_keys(sequence))
+    fail("kv cache: rotated_keys: expected unrotated keys, as the cache is on " +
          pages.keys().device().str() + ", but the file's are rotated");
   const KvCacheShape& shape = host.shape();
   const int64_t rows = host.rows(sequence);

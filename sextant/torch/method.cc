@@ -52,6 +52,15 @@ TensorOperands plain_operands(const at::Tensor& q, const at::Tensor& k, const at
   return o;
 }
 
+void set_rotary_positions(SweepOperand& sweep, const Layout& layout, int64_t axes) {
+  const bool grows =
+      std::ranges::any_of(sweep.rotation.pairs, [](const auto& pair) { return pair.growth != 0; });
+  if (grows || layout.query_rotary_positions.defined())
+    sweep.query_rotary_positions = query_rotary_positions(layout, axes);
+  if (grows || layout.key_rotary_positions.defined())
+    sweep.key_rotary_positions = key_rotary_positions(layout, axes);
+}
+
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
                             int64_t layer, Parameters parameters) {
   check_parameters(method, parameters);

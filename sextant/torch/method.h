@@ -151,6 +151,10 @@ std::unique_ptr<Method> make_method(std::string_view name, const ModelShape& sha
 // A method's defaults, overridden by `options`. Throws Error as make_method() does.
 nlohmann::json complete_options(std::string_view name, const nlohmann::json& options);
 
+// Sets the rotary positions of a sweep whose rotation is set, if the layout has any or the rotation
+// grows. Without them rows are rotated at the positions of their frames.
+void set_rotary_positions(SweepOperand& sweep, const Layout& layout, int64_t axes);
+
 // The operands of plain attention, which Method::apply() changes.
 TensorOperands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const Layout& layout);

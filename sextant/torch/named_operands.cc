@@ -33,8 +33,7 @@ void rotate(TensorOperands& o, const Layout& layout, const at::Tensor& speeds,
   }
   for (SweepOperand& sweep : o.sweeps) {
     sweep.rotation = rotation(spectrum);
-    sweep.query_rotary_positions = query_rotary_positions(layout, 1);
-    sweep.key_rotary_positions = key_rotary_positions(layout, 1);
+    set_rotary_positions(sweep, layout, 1);
   }
 }
 

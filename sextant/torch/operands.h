@@ -38,8 +38,8 @@ struct SweepOperand {
   Rotation rotation = {};      // no pairs: q and k are not rotated
   // A rotation for each frame, with the pairs of `rotation` but other speeds and gains; or empty.
   std::vector<Rotation> of_frames = {};
-  at::Tensor query_rotary_positions = {},
-             key_rotary_positions = {};                   // int64 [1 or batch, axes, rows]
+  // int64 [1 or batch, axes, rows]; undefined: the positions of the frames
+  at::Tensor query_rotary_positions = {}, key_rotary_positions = {};
   std::vector<Turns> query_offset = {}, key_offset = {};  // [pairs] or empty
 };
 

@@ -136,8 +136,6 @@ const std::vector<Wrong> kWrong = {
      "got 6"},
     {"PairTwice", [](Case& c) { c.rotation.pairs[1].second = 2; }, "query.rotation.pairs[1]",
      "got 2"},
-    {"Times", [](Case& c) { c.score.sweeps[0].key.rotary_positions = nullptr; },
-     "sweeps[0].key.rotary_positions", "null"},
     {"Offset",
      [](Case& c) {
        static const std::array<Turns, 1> offset = {};

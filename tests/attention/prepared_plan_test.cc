@@ -119,6 +119,51 @@ TEST(PreparedPlan, RefusesTablesWithoutADiagonalForEachDistance) {
   attend<float>(operands, plan, random.new_attended());
 }
 
+// Without rotary positions, rows are rotated at the positions of their frames.
+TEST(PreparedPlan, FramesGiveTheBitsOfTheirRotaryPositions) {
+  for (const bool grows : {false, true}) {
+    RandomScore<float> random({.queries = 90, .keys = 90, .columns = 24, .packed = 3});
+    Score<float>& score = random.score;
+    Spectrum spectrum = rotary({.dim = 16});
+    if (grows) spectrum = with_xpos(spectrum, kXposGamma, kXposScaleBase);
+    const Rotation rope = rotation(spectrum);
+    std::vector<int64_t> queries(90), keys(90);
+    for (const Frame& frame : score.frames)
+      for (int64_t n = 0; n < frame.keys; ++n) {
+        queries[static_cast<size_t>(frame.query_row + n)] = frame.query_position + n;
+        keys[static_cast<size_t>(frame.key_row + n)] = frame.key_position + n;
+      }
+    for (const Backend* backend : host_backends()) {
+      SCOPED_TRACE(backend->name);
+      const auto results = [&](const int64_t* query_positions, const int64_t* key_positions) {
+        for (Sweep& sweep : score.sweeps) {
+          sweep.query = {.rotation = &rope, .rotary_positions = query_positions};
+          sweep.key = {.rotation = &rope, .rotary_positions = key_positions};
+        }
+        const Attended<float> result = random.new_attended();
+        const ScoreGrad<float> grad = random.new_grad();
+        attend<float>(score, result, *backend);
+        attend_backward<float>(score, as_const(result), random.d_out, grad, *backend);
+        return std::vector{values(result.out), values(grad.q), values(grad.k)};
+      };
+      EXPECT_EQ(results(nullptr, nullptr), results(queries.data(), keys.data()));
+    }
+  }
+}
+
+TEST(PreparedPlan, RefusesAKeyRowAtThePositionsOfTwoFrames) {
+  RandomScore<float> random({.queries = 4, .keys = 4, .columns = 8});
+  const Rotation rope = rotation(rotary({.dim = 8}));
+  Score<float>& score = random.score;
+  score.frames = {{.batch = 0, .queries = 2, .keys = 4},
+                  {.batch = 0, .query_row = 2, .queries = 2, .keys = 4, .key_position = 7}};
+  for (Sweep& sweep : score.sweeps) sweep.query = sweep.key = {.rotation = &rope};
+  const auto attend_both = [&] {
+    attend<float>(score, random.new_attended(), reference_backend());
+  };
+  EXPECT_THAT(attend_both, ThrowsMessage<Error>(HasSubstr("0 and 7 for row 0")));
+}
+
 TEST(Backends, RefuseASecondOfTheSameName) {
   static const Backend other = {.name = "cpu", .description = "another"};
   EXPECT_THAT([] { join(other); }, ThrowsMessage<Error>(HasSubstr("expected a new name")));

@@ -51,12 +51,12 @@ struct Content {
   int64_t rows_;
 };
 
-int64_t filled(KvCache& cache, const std::optional<Rotation>& rotated_by) {
+int64_t filled(KvCache& cache, const std::optional<Rotation>& rotated_keys) {
   Content rows(kRows);
   std::mt19937 engine(1);
   for (std::vector<float>* data : {&rows.k, &rows.v})
     for (float& x : *data) x = std::normal_distribution<float>()(engine);
-  const int64_t sequence = cache.add(-77, rotated_by);
+  const int64_t sequence = cache.add(-77, rotated_keys);
   cache.append(sequence, rows.keys<const float>(), rows.values<const float>());
   return sequence;
 }
@@ -84,7 +84,7 @@ TEST(SavedCache, ReadsWhatItWrites) {
       const int64_t copy = add_cache_file(file, other);
       EXPECT_EQ(other.rows(copy), kRows);
       EXPECT_EQ(other.first_position(copy), -77);
-      EXPECT_EQ(other.rotated_by(copy).has_value(), rotated);
+      EXPECT_EQ(other.rotated_keys(copy).has_value(), rotated);
       Content before(kRows), after(kRows);
       cache.read(sequence, 0, before.keys(), before.values());
       other.read(copy, 0, after.keys(), after.values());

@@ -43,7 +43,7 @@ Tensor<float> whole(const Model1& m, const Rotation* rotation, int64_t first_pos
 
 class Held : public ::testing::TestWithParam<bool> {
  protected:
-  std::optional<Rotation> rotated_by(const Rotation& rotation) const {
+  std::optional<Rotation> rotated_keys(const Rotation& rotation) const {
     return GetParam() ? std::optional(rotation) : std::nullopt;
   }
 };
@@ -62,7 +62,7 @@ TEST_P(Held, EverySplitOfATextGivesTheSame) {
                      .key_columns = kColumns,
                      .value_columns = kValueColumns,
                      .page_rows = seed % 2 == 0 ? 16 : 256});
-      const int64_t sequence = cache.add(first_position, rotated_by(rotation));
+      const int64_t sequence = cache.add(first_position, rotated_keys(rotation));
       const int64_t most = seed == 0 ? 1 : 60;  // single steps, or prefill and chunks
       for (int64_t first = 0, last; first < length; first = last) {
         last = std::min(length, first + 1 + static_cast<int64_t>(engine() % most));
@@ -86,7 +86,7 @@ TEST_P(Held, SequencesOfOtherStretchesAndLengthsShareOneBatch) {
   for (size_t b = 0; b < 4; ++b) {
     const Model1 m(lengths[b], 10 + b);
     const auto first = static_cast<int64_t>(100 * b);
-    entries.push_back({filled(cache, m.rows, first, rotated_by(rotations[b])), &rotations[b]});
+    entries.push_back({filled(cache, m.rows, first, rotated_keys(rotations[b])), &rotations[b]});
     expected.push_back(
         copied(part(whole(m, &rotations[b], first), lengths[b] - queries, lengths[b])));
     const Tensor<float> latest = copied(part(m.q, lengths[b] - queries, lengths[b]));
@@ -132,8 +132,8 @@ TEST(CachedBatch, RefusesKeysOfACacheThatWasFilledOtherwise) {
   refused(longer, "sequence 0: rows: expected 40, but got 41");
   refused(later, "sequence 0: first_position: expected 0, but got 3");
   refused(empty, "sequence 0: expected it, but it is missing");
-  refused(plain, "sequence 0: rotated_by: expected that of the batch");
-  refused(stretched, "sequence 0: rotated_by: expected that of the batch");
+  refused(plain, "sequence 0: rotated_keys: expected that of the batch");
+  refused(stretched, "sequence 0: rotated_keys: expected that of the batch");
   refused(other_pages, "page_rows: expected 16, but got 32");
 }
 

@@ -61,7 +61,7 @@ const Rotation& plain_rope() {
 std::vector<Encoding> encodings() {
   return {{.name = "none"},
           {.name = "rope", .rotation = &plain_rope()},
-          {.name = "rope, held rotated", .rotation = &plain_rope(), .rotated_keys = true},
+          {.name = "rope, rotated keys", .rotation = &plain_rope(), .rotated_keys = true},
           alibi(),
           t5()};
 }

@@ -59,7 +59,7 @@ TEST_P(Narrow, IsAsTheRoundedNumbersInFloat32) {
   }
 }
 
-// Keys that are held rotated are rounded twice: when they are appended, and after their rotation.
+// Rotated keys are rounded twice: when they are appended, and after their rotation.
 TEST_P(Narrow, HoldsRotatedKeysRounded) {
   const Rows rows = rounded(Rows(50, 3));
   const Rotation rotation = rope();

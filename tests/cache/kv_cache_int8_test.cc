@@ -267,9 +267,9 @@ TEST(Int8Cache, RefusesWhatItCannotHold) {
             "kv cache: k: expected finite numbers, as int8 holds no others, but got inf at head 1, "
             "row 17, column 3");
   EXPECT_EQ(cache.rows(sequence), 0);
-  EXPECT_THAT(error_of([&] { cache.add(0, rope()); }), HasSubstr("rotated_by: expected none"));
-  EXPECT_THAT(error_of([&] { cache.hold_rotated(sequence, rope()); }),
-              HasSubstr("rotated_by: expected none"));
+  EXPECT_THAT(error_of([&] { cache.add(0, rope()); }), HasSubstr("rotated_keys: expected none"));
+  EXPECT_THAT(error_of([&] { cache.set_rotated_keys(sequence, rope()); }),
+              HasSubstr("rotated_keys: expected none"));
 }
 
 TEST(Int8Cache, IsReadFromTheFileThatItWrites) {

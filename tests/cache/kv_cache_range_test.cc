@@ -51,7 +51,7 @@ TEST(KvCacheRange, Float16HoldsMagnitudesUpTo65504) {
                    "kv cache: k: expected magnitudes up to 65504, which float16 holds, but got "
                    "-70000 at head 1, row 17, column 3");
   expect_unchanged(
-      cache, sequence, [&] { cache.append_held(sequence, rows.k.view(), rows.v.view()); },
+      cache, sequence, [&] { cache.append_stored(sequence, rows.k.view(), rows.v.view()); },
       "k: expected magnitudes up to 65504");
   rows.k(0, 1, 17, 3) = -65504;
   rows.v(0, 0, 2, 4) = 65520;  // the least number that rounds to infinity
@@ -113,7 +113,7 @@ TEST(KvCacheRange, AMoveOfRotatedKeysThatWouldOverflowChangesNothing) {
   Rows held = read(cache, sequence);
   held.k(0, 1, 4, 0) = held.k(0, 1, 4, kColumns / 2) = 60000;
   cache.truncate(sequence, 0);
-  cache.append_held(sequence, held.k.view(), held.v.view());
+  cache.append_stored(sequence, held.k.view(), held.v.view());
   expect_unchanged(
       cache, sequence, [&] { cache.rerotate(sequence, 1000); },
       "rerotate: k, rotated: expected magnitudes up to 65504");

@@ -153,13 +153,14 @@ TEST(KvCache, SaysWhatItDoesNotTake) {
   nowhere.data = nullptr;
   fails([&] { cache.append(sequence, nowhere, rows.v.view()); },
         "k: expected data, but got a null pointer");
-  fails([&] { cache.rerotate(sequence, rope()); }, "held rotated");
+  fails([&] { cache.rerotate(sequence, rope()); }, "rotated keys");
   fails([&] { cache.add(0, rotation(with_xpos(rotary({.dim = 8}), 0.4, 512))); }, "without growth");
-  fails([&] { cache.add(0, rotation(rotary({.dim = 16}))); }, "rotated_by.pairs: expected 0 to 7");
+  fails([&] { cache.add(0, rotation(rotary({.dim = 16}))); },
+        "rotated_keys.pairs: expected 0 to 7");
   const Rotation one = rope(), other = rope(2);
   const int64_t rotated = filled(cache, rows, 0, one);
   const CachedBatch::Entry entry = {rotated, &other};
-  fails([&] { CachedBatch batch(cache, {&entry, 1}, 1); }, "by which its keys are held rotated");
+  fails([&] { CachedBatch batch(cache, {&entry, 1}, 1); }, "of its rotated keys");
   fails(
       [&] {
         CachedBatch batch(cache, {&entry, 1}, 21);

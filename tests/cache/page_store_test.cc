@@ -127,7 +127,7 @@ TEST_F(Stored, FunctionsThatNeedRowsAreRefused) {
   fails(("drop" + own).c_str(), [&] { cache_.drop(sequence, 0, 1); });
   fails(("read" + own).c_str(), [&] { read(cache_, sequence); });
   fails(("a copy" + own).c_str(), [&] { const KvCache copy = cache_; });
-  fails("rotated_by: expected none", [&] { cache_.add(0, rotation(rotary({.dim = 8}))); });
+  fails("rotated_keys: expected none", [&] { cache_.add(0, rotation(rotary({.dim = 8}))); });
   fails("grow: expected a cache with a PageStore", [&] {
     KvCache host(kShape);
     host.grow(host.add(), 1);

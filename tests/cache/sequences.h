@@ -54,8 +54,8 @@ inline Rows read(const KvCache& cache, int64_t sequence) {
 }
 
 inline int64_t filled(KvCache& cache, const Rows& rows, int64_t first_position = 0,
-                      const std::optional<Rotation>& rotated_by = {}) {
-  const int64_t sequence = cache.add(first_position, rotated_by);
+                      const std::optional<Rotation>& rotated_keys = {}) {
+  const int64_t sequence = cache.add(first_position, rotated_keys);
   cache.append(sequence, rows.k.view(), rows.v.view());
   return sequence;
 }

@@ -210,28 +210,29 @@ static void test_decoding(void) {
   sextant_rope_destroy(rope);
 }
 
-/* A decoder, over keys that are stored rotated or not, gives the same as a plan for each call. */
-static void test_decoder(int rotated) {
+/* A plan for decoding, over rotated keys or others, gives the same as a plan for each call. */
+static void test_decode_plan(int rotated) {
   const sextant_cache_shape shape = {kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
   float once[kHeads * kColumns] = {0}, steps[kHeads * kColumns] = {0};
   const sextant_array into_once = array(once, kHeads, 1, kColumns);
   const sextant_array into_steps = array(steps, kHeads, 1, kColumns);
-  sextant_decoder_options options = {0};
-  sextant_decoder_call call = {0};
+  sextant_decode_plan_options options = {0};
+  sextant_decode_plan_call call = {0};
   sextant_decoding d = {0};
   sextant_cache* cache = NULL;
   sextant_rope *rope = NULL, *other = NULL;
-  sextant_decoder* decoder = NULL;
+  sextant_decode_plan* plan = NULL;
   int64_t sequence = -1;
   int row;
   expect(sextant_rope_create(kColumns, 10000, SEXTANT_INTERLEAVED, 0, &rope) == SEXTANT_OK, "rope");
   expect(sextant_rope_create(kColumns, 500, SEXTANT_INTERLEAVED, 0, &other) == SEXTANT_OK, "other");
   expect(sextant_cache_create(&shape, &cache) == SEXTANT_OK, "cache");
   if (rotated)
-    expect(sextant_cache_add_rotated(cache, 5, rope, &sequence) == SEXTANT_OK, "rotated sequence");
+    expect(sextant_cache_add_rotated_keys(cache, 5, rope, &sequence) == SEXTANT_OK,
+           "rotated sequence");
   else
     expect(sextant_cache_add(cache, 5, &sequence) == SEXTANT_OK, "sequence");
-  expect_error(sextant_cache_add_rotated(cache, 5, NULL, &sequence), "rope");
+  expect_error(sextant_cache_add_rotated_keys(cache, 5, NULL, &sequence), "rope");
   expect(sextant_cache_reserve(cache, sequence, kRows) == SEXTANT_OK, "reserve");
   options.sequences = d.sequences = &sequence;
   options.count = 1;
@@ -239,11 +240,11 @@ static void test_decoder(int rotated) {
   options.queries = 1;
   options.most_rows = kRows;
   options.rope = d.rope = rope;
-  expect(sextant_decoder_create(cache, &options, &decoder) == SEXTANT_OK, "decoder");
+  expect(sextant_decode_plan_create(cache, &options, &plan) == SEXTANT_OK, "plan");
   call.q = d.q = array(q, kHeads, 1, kColumns);
-  expect_error(sextant_decoder_attend(decoder, cache, &call, &into_steps, NULL), "step");
+  expect_error(sextant_decode_plan_attend(plan, cache, &call, &into_steps, NULL), "step");
   call.bias = array(NULL, kHeads, kRows, 1);
-  expect_error(sextant_decoder_attend(decoder, cache, &call, &into_steps, NULL),
+  expect_error(sextant_decode_plan_attend(plan, cache, &call, &into_steps, NULL),
                "bias: expected data, or all sizes 0 (no bias), but got NULL");
   memset(&call.bias, 0, sizeof call.bias);
   for (row = 0; row < kRows; ++row) {
@@ -251,19 +252,19 @@ static void test_decoder(int rotated) {
     sextant_array rows_of_v = array(v + row * kColumns, kKeyHeads, 1, kColumns);
     rows_of_k.head_stride = rows_of_v.head_stride = kRows * kColumns;
     expect(sextant_cache_append(cache, sequence, &rows_of_k, &rows_of_v) == SEXTANT_OK, "append");
-    expect(sextant_decoder_step(decoder, cache) == SEXTANT_OK, "step");
-    expect(sextant_decoder_attend(decoder, cache, &call, &into_steps, NULL) == SEXTANT_OK,
+    expect(sextant_decode_plan_step(plan, cache) == SEXTANT_OK, "step");
+    expect(sextant_decode_plan_attend(plan, cache, &call, &into_steps, NULL) == SEXTANT_OK,
            "attend");
     expect(sextant_decode(cache, &d, &into_once, NULL, NULL) == SEXTANT_OK, "decode");
-    expect(memcmp(once, steps, sizeof once) == 0, "a decoder gives the bits of a single call");
+    expect(memcmp(once, steps, sizeof once) == 0, "a plan gives the bits of a single call");
   }
   d.rope = other;
-  if (rotated) expect_error(sextant_decode(cache, &d, &into_once, NULL, NULL), "held rotated");
+  if (rotated) expect_error(sextant_decode(cache, &d, &into_once, NULL, NULL), "rotated keys");
   options.most_rows = 0;
-  sextant_decoder_destroy(decoder);
-  decoder = NULL;
-  expect_error(sextant_decoder_create(cache, &options, &decoder), "most_rows");
-  expect(decoder == NULL, "a call that fails makes no decoder");
+  sextant_decode_plan_destroy(plan);
+  plan = NULL;
+  expect_error(sextant_decode_plan_create(cache, &options, &plan), "most_rows");
+  expect(plan == NULL, "a call that fails makes no plan");
   sextant_cache_destroy(cache);
   sextant_rope_destroy(rope);
   sextant_rope_destroy(other);
@@ -433,8 +434,8 @@ int main(void) {
   test_tables();
   test_speeds();
   test_decoding();
-  test_decoder(0);
-  test_decoder(1);
+  test_decode_plan(0);
+  test_decode_plan(1);
   test_overflow();
   test_absent_data();
   test_sizes();

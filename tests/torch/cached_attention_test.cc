@@ -12,6 +12,7 @@
 #include <random>
 
 #include "sextant/base/error.h"
+#include "sextant/torch/operators/plan_cache.h"
 #include "sextant/torch/operators/views.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/model.h"
@@ -168,6 +169,31 @@ void grow(KvCache& cache, int64_t sequence, int64_t rows, uint64_t seed) {
   cache.append(sequence, view_4d<const float>(k), view_4d<const float>(v));
 }
 
+// All layers of a step share one plan, and one sequence more or less, or a window of some layers,
+// makes no difference to that.
+TEST(CachedSteps, EachPlansOnceForAllLayers) {
+  const auto method = method_of("rope", kSmallShape);
+  std::vector<KvCache> layers(3, small_cache());
+  std::vector<SequenceGrowth> growing = {{0, 20}, {1, 20}};
+  for (KvCache& cache : layers)
+    for (size_t n = 0; n < growing.size(); ++n) cache.add();
+  const auto plans = std::make_shared<PlanCache>(2);
+  for (int64_t step = 0; step < 40; ++step) {
+    const int64_t before = plans->planned();
+    for (KvCache& cache : layers) {
+      Layout layout = continued(cache, growing);
+      for (const SequenceGrowth& one : growing) grow(cache, one.sequence, one.rows, 7 * step);
+      const at::Tensor q = floats(4, layout.queries, step);
+      const at::Tensor out = attend_cached(*method, q, cache, growing, layout, 0, {});
+      layout.plans = plans;
+      ASSERT_TRUE(at::equal(attend_cached(*method, q, cache, growing, layout, 0, {}), out));
+    }
+    EXPECT_EQ(plans->planned() - before, 1) << step;
+    growing[0].rows = growing[1].rows = 1;
+    if (step == 20) growing.pop_back();
+  }
+}
+
 // With "length" the factor follows the length so far, as in Hugging Face: each call rotates the
 // keys of earlier steps anew. A call therefore equals one uncached call over the same keys. It does
 // not equal one pass over the whole sequence, which rotates the first queries by the whole length.
@@ -244,7 +270,7 @@ TEST(CachedTurned, TurnedKeysMeetQueriesThatAreTurnedOutside) {
   const int64_t other = cache.add(3, rotation(rotary({.dim = 6, .base = 500})));
   grow(cache, other, 9, 20);
   EXPECT_THAT([&] { attend("rope", other, q); },
-              ThrowsMessage<Error>(HasSubstr("sequence 2: its keys are held rotated: expected")));
+              ThrowsMessage<Error>(HasSubstr("sequence 2: it has rotated keys: expected")));
   EXPECT_THAT([&] { attend("rerope", rotated, q); },
               ThrowsMessage<Error>(HasSubstr("once, at their positions")));
 }

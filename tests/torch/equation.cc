@@ -11,7 +11,19 @@
 namespace sextant::testing {
 namespace {
 
+constexpr int64_t kMostAxes = 8;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The rotary positions of queries or keys, or without them the positions that frames give them.
+at::Tensor positions(const TensorOperands& o, const at::Tensor& given, bool queries, int64_t rows) {
+  if (given.defined()) return given;
+  at::Tensor result = at::zeros({1, 1, rows}, at::kLong);
+  for (int64_t n = 0; n < o.frames.size(0); ++n) {
+    const int64_t* f = o.frames.data_ptr<int64_t>() + n * 7 + (queries ? 1 : 4);
+    result.narrow(2, f[0], f[1]).copy_(at::arange(f[2], f[2] + f[1], at::kLong));
+  }
+  return result.expand({1, kMostAxes, rows});
+}
 
 // Rotates x [batch, heads, rows, columns]. sign: +1 for queries, whose gain grows with the rotary
 // position; -1 for keys.
@@ -135,10 +147,12 @@ std::tuple<at::Tensor, at::Tensor> equation(const TensorOperands& o) {
   at::Tensor product, seen;
   for (const SweepOperand& sweep : o.sweeps) {
     const auto turned_q = [&](const at::Tensor& q) {
-      return rotated(q, sweep.rotation, sweep.query_rotary_positions, sweep.query_offset, +1);
+      return rotated(q, sweep.rotation, positions(o, sweep.query_rotary_positions, true, q.size(2)),
+                     sweep.query_offset, +1);
     };
     const at::Tensor keys =
-        rotated(k, sweep.rotation, sweep.key_rotary_positions, sweep.key_offset, -1)
+        rotated(k, sweep.rotation, positions(o, sweep.key_rotary_positions, false, k.size(2)),
+                sweep.key_offset, -1)
             .transpose(2, 3);
     at::Tensor p = at::matmul(turned_q(o.q), keys);
     if (o.on_query.rows.defined()) p = p + against(o.q, gathered(o.on_query, diagonal));

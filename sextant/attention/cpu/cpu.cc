@@ -262,6 +262,7 @@ void attend_backward(const Operands<float>& operands, const PreparedPlan& prepar
 const Backend& cpu_backend() {
   static const Backend backend{.name = "cpu",
                                .description = "float32, SIMD, tiled, threaded",
+                               .reads_frame_positions = true,
                                .make_plan = cpu::make_plan,
                                .renew_plan = cpu::renew_plan,
                                .attend_f32 = cpu::attend<cpu::Pass::kForward>,
@@ -273,6 +274,7 @@ const Backend& cpu_bfloat16_backend() {
   static const Backend backend{.name = "cpu-bf16",
                                .description = "as cpu, with products of bfloat16 forward",
                                .products = DType::kBfloat16,
+                               .reads_frame_positions = true,
                                .batch_invariant = false,
                                .make_plan = cpu::make_plan,
                                .renew_plan = cpu::renew_plan,
@@ -289,6 +291,7 @@ const Backend& cpu_bf16x3_backend() {
   static const Backend backend{
       .name = "cpu-bf16x3",
       .description = "as cpu, with float32 multiplied in parts by AMX",
+      .reads_frame_positions = true,
       .batch_invariant = false,
       .make_plan = cpu::make_plan,
       .renew_plan = cpu::renew_plan,

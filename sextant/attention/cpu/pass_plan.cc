@@ -44,7 +44,7 @@ void PassPlan::renew(std::span<const Frame> frames, std::span<const Sweep> sweep
                      const Diagonals& diagonals, const PlanShape& shape, int64_t longest_unit,
                      const Executor& executor) {
   set_rotations(sweeps, rotations);
-  unit = unit_of_growth(rotations, shape.keys, shape.batch, longest_unit);
+  unit = unit_of_growth(rotations, frames, shape.keys, shape.batch, longest_unit);
 
   const bool rotated = any_rotated(rotations), shared = same_positions_for_all_batches(rotations);
   stands_.assign(rotated ? 0 : 1, {});

@@ -29,6 +29,7 @@ bool has_one_axis(const Rotation& rotation) {
 
 // The number of rows from `from` on that are evenly spaced.
 int64_t evenly_spaced(const Rows& rows, int axis, int64_t from) {
+  if (rows.of_frame()) return rows.count - from;
   int64_t to = from + 1;
   if (to == rows.count) return 1;
   const int64_t step = rows.time(axis, to) - rows.time(axis, from);
@@ -102,9 +103,7 @@ constexpr int64_t kPiece = 512;
 // Computes the phases of at most kPiece rows from `from` (a multiple of kLanes) on. to:
 // SidePhases::of_panel(from).
 void fill_piece(const Rows& all, const SidePhases& side, int64_t group, int64_t from, float* to) {
-  Rows rows = all;
-  rows.first += from;
-  rows.count = std::min(kPiece, all.count - from);
+  const Rows rows = all.from(from, kPiece);
   const TimeRuns times(rows);
   const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
   std::array<float, kPiece> cos = {}, sin = {};
@@ -127,7 +126,8 @@ bool alike(const Rows& a, const Rows& b) {
   for (const Rotation::Pair& pair : a.side->rotation->pairs) {
     if (pair.axis > 0 || pair.growth != 0) return false;
   }
-  for (int64_t i = 0; i < a.count; ++i)
+  const bool consecutive = a.of_frame() && b.of_frame();
+  for (int64_t i = 0; i < (consecutive ? std::min<int64_t>(a.count, 1) : a.count); ++i)
     if (a.time(0, i) != b.time(0, i)) return false;
   return true;
 }
@@ -146,10 +146,10 @@ int64_t floats_of(const Rows& rows) {
 }
 
 Rows query_rows(const RotationPair& sides, const Frame& frame) {
-  return {&sides.query, frame.batch, frame.query_row, frame.queries, false};
+  return {&sides.query, frame.batch, frame.query_row, frame.queries, false, frame.query_position};
 }
 Rows key_rows(const RotationPair& sides, const Frame& frame) {
-  return {&sides.key, frame.batch, frame.key_row, frame.keys, true};
+  return {&sides.key, frame.batch, frame.key_row, frame.keys, true, frame.key_position};
 }
 
 bool keys_are_as_queries(const RotationPair& sides, const Frame& frame) {
@@ -181,7 +181,8 @@ void set_rotations(std::span<const Sweep> sweeps, Rotations& rotations) {
   }
 }
 
-int64_t unit_of_growth(const Rotations& rotations, int64_t keys, int64_t batch, int64_t unit) {
+int64_t unit_of_growth(const Rotations& rotations, std::span<const Frame> frames, int64_t keys,
+                       int64_t batch, int64_t unit) {
   // It occurs in the phases of q and k, and once more between their origins: below e^88.
   constexpr double kMostExponent = 16;
   double fastest = 0;  // growth from one key to the next
@@ -190,11 +191,16 @@ int64_t unit_of_growth(const Rotations& rotations, int64_t keys, int64_t batch, 
     for (int64_t b = 0; b < (sides.key.batch_stride == 0 ? 1 : batch); ++b)
       for (const Rotation::Pair& pair : sides.key.rotation->pairs) {
         const Rows rows = {&sides.key, b, 0, keys, true};
-        for (int64_t j = 1; j < keys; ++j)
+        const auto step = [&](int64_t from, int64_t to) {
           fastest =
-              std::max(fastest, std::abs(pair.growth) *
-                                    std::abs(static_cast<double>(rows.time(pair.axis, j) -
-                                                                 rows.time(pair.axis, j - 1))));
+              std::max(fastest, std::abs(pair.growth) * std::abs(static_cast<double>(to - from)));
+        };
+        if (rows.of_frame() && keys > 1) step(0, 1);
+        for (size_t n = 1; rows.of_frame() && n < frames.size(); ++n)
+          if (const Frame& last = frames[n - 1], &next = frames[n]; last.batch == next.batch)
+            step(last.key_position + last.keys - 1, next.key_position);
+        for (int64_t j = 1; !rows.of_frame() && j < keys; ++j)
+          step(rows.time(pair.axis, j - 1), rows.time(pair.axis, j));
       }
   }
   while (unit > kLanes && fastest * static_cast<double>(unit) > 2 * kMostExponent) unit /= 2;
@@ -213,44 +219,46 @@ void fill_phases(const SideRotation& side, int64_t batch, KeyRange range, int64_
 
 Phases::KeyRun* Phases::run_of(const Rows& keys) {
   const auto found = std::ranges::find_if(runs_, [&](const KeyRun& run) {
-    return run.rotation == keys.side->rotation && run.first == keys.time(0, 0);
+    return run.side.rotation == keys.side->rotation && run.first == keys.time(0, 0);
   });
   return found == runs_.end() ? nullptr : &*found;
 }
 
-// Makes runs_ cover the keys of all frames: either it does, or it is made anew.
+// Makes runs_ cover the keys of all frames. Runs that no frame needs remain until others are
+// missing.
 void Phases::find_runs(const Rotations& rotations, std::span<const Frame> frames) {
-  const auto each = [&](const auto& f) {
-    for (const Frame& frame : frames)
-      for (const RotationPair& sides : rotations.list)
-        if (const Rows keys = key_rows(sides, frame);
-            is_run(keys) && !keys_are_as_queries(sides, frame))
-          f(keys);
-  };
+  for (KeyRun& run : runs_) run.wanted = 0;
   bool covered = true;
-  each([&](const Rows& keys) {
-    const KeyRun* run = run_of(keys);
-    covered = covered && run && run->rows.count >= keys.count;
-  });
+  for (const Frame& frame : frames)
+    for (const RotationPair& sides : rotations.list) {
+      const Rows keys = key_rows(sides, frame);
+      if (!is_run(keys) || keys_are_as_queries(sides, frame)) continue;
+      KeyRun* run = run_of(keys);
+      if (!run)
+        run = &runs_.emplace_back(KeyRun{{.rotation = keys.side->rotation}, keys.time(0, 0)});
+      run->wanted = std::max(run->wanted, keys.count);
+      covered = covered && run->count >= keys.count;
+    }
   if (covered) return;
-  runs_.clear();
-  each([&](const Rows& keys) {
-    KeyRun* run = run_of(keys);
-    if (!run)
-      runs_.push_back({keys.side->rotation, keys.time(0, 0), keys, {}});
-    else if (run->rows.count < keys.count)
-      run->rows = keys;
-  });
-  int64_t size = 0;
-  for (const KeyRun& run : runs_) size += floats_of(run.rows);
-  data_of_runs_ = {};  // before the new memory is taken
-  data_of_runs_ = AlignedFloats(size);
-  float* to = data_of_runs_.data();
-  for (KeyRun& run : runs_) {
-    run.phases = {.rotation = run.rotation, .data = to};
-    tasks_.push_back({run.rows, &run.phases, 0, to});
-    to += floats_of(run.rows);
-  }
+  std::erase_if(runs_, [](const KeyRun& run) { return run.wanted == 0; });
+  for (KeyRun& run : runs_)
+    if (run.wanted > run.count) extend(run);
+}
+
+// Computes the rows that a run lacks; one that grows gets more than it lacks.
+void Phases::extend(KeyRun& run) {
+  const int64_t whole = run.count / kLanes * kLanes;
+  constexpr int64_t kLeast = 256;
+  const int64_t count =
+      run.count == 0 ? run.wanted : round_up(std::max(run.wanted, run.count / 2 * 3), kLeast);
+  const int64_t floats = 2 * static_cast<int64_t>(run.side.rotation->pairs.size());
+  AlignedFloats data(floats * round_up(count, kLanes));
+  std::copy_n(run.data.data(), floats * whole, data.data());
+  run.data = std::move(data);
+  run.phases = {.rotation = run.side.rotation, .data = run.data.data()};
+  run.count = count;
+  const Rows rows = {&run.side, 0, whole, count - whole, true, run.first + whole};
+  tasks_.push_back({rows, &run.phases, 0, run.data.data() + floats * whole});
 }
 
 void Phases::add_task(const Rows& rows, bool grows, int64_t group, SidePhases& side) {

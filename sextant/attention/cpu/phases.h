@@ -38,7 +38,8 @@ struct Rotations {
 void set_rotations(std::span<const Sweep> sweeps, Rotations& rotations);
 
 // The longest unit, at most `unit` keys, over which growth stays within what float32 holds.
-int64_t unit_of_growth(const Rotations& rotations, int64_t keys, int64_t batch, int64_t unit);
+int64_t unit_of_growth(const Rotations& rotations, std::span<const Frame> frames, int64_t keys,
+                       int64_t batch, int64_t unit);
 
 // The phases of the rows of one side of one frame, in one rotation.
 struct SidePhases {
@@ -61,7 +62,7 @@ struct FramePhases {
 };
 
 // cos and sin of rows of one side, times the rotation's gain, [pairs][stride]. The rotation has no
-// growth.
+// growth, and the side has rotary positions.
 void fill_phases(const SideRotation& side, int64_t batch, KeyRange rows, int64_t stride, float* cos,
                  float* sin);
 
@@ -70,10 +71,21 @@ struct PhaseRows {
   const SideRotation* side;
   int64_t batch, first, count;
   bool key;
+  int64_t position = 0;  // of the first row; read where the side has no rotary positions
 
+  bool of_frame() const { return !side->rotary_positions; }
   int64_t time(int axis, int64_t row) const {
+    if (of_frame()) return position + row;
     return side->rotary_positions[batch * side->batch_stride + axis * side->axis_stride +
                                   (first + row) * side->row_stride];
+  }
+  // The rows from `row` on, at most `most`.
+  PhaseRows from(int64_t row, int64_t most) const {
+    PhaseRows some = *this;
+    some.first += row;
+    some.position += row;
+    some.count = count - row < most ? count - row : most;
+    return some;
   }
 };
 
@@ -81,8 +93,9 @@ class Phases {
  public:
   // One set for each rotation and each of `frames`, whose batch is the entry that its times come
   // from. Frames whose keys have consecutive positions share a set if their rotation and first
-  // position are the same, and later plans use it again if they need no row beyond it. A plan that
-  // is first made for the longest sequences thus serves all steps of decoding.
+  // position are the same. Later plans use it again, and a set that is too short grows by half, so
+  // that a step of decoding computes the phases of one key on average. A plan that is first made
+  // for the longest sequences takes no memory later.
   void renew(const Rotations& rotations, std::span<const Frame> frames, int64_t unit,
              const Executor& executor);
 
@@ -93,10 +106,10 @@ class Phases {
  private:
   // Keys at positions first, first + 1, ...
   struct KeyRun {
-    const Rotation* rotation;
-    int64_t first;
-    PhaseRows rows;  // valid while it is computed; later only the count
-    SidePhases phases;
+    SideRotation side;  // without rotary positions
+    int64_t first, count = 0, wanted = 0;
+    SidePhases phases = {};
+    AlignedFloats data = {};
   };
   struct Task {
     PhaseRows rows;
@@ -111,6 +124,7 @@ class Phases {
 
   KeyRun* run_of(const PhaseRows& keys);
   void find_runs(const Rotations& rotations, std::span<const Frame> frames);
+  void extend(KeyRun& run);
   void add_tasks(const Rotations& rotations, std::span<const Frame> frames, int64_t unit);
   void add_task(const PhaseRows& rows, bool grows, int64_t group, SidePhases& side);
   void place_tasks();
@@ -119,7 +133,7 @@ class Phases {
   size_t rotations_ = 0;
   std::vector<FramePhases> list_;
   std::vector<KeyRun> runs_;
-  AlignedFloats data_, data_of_runs_;
+  AlignedFloats data_;
   int64_t size_ = 0;  // of data_
   // Of one call of renew(), which keeps their memory.
   std::vector<Task> tasks_;

@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/rotate.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
+#include "sextant/attention/check_field.h"
 #include "sextant/attention/check_plan.h"
 #include "sextant/attention/cpu/arena.h"
 #include "sextant/attention/cpu/parallel.h"
@@ -165,8 +166,9 @@ void check(std::span<const HostView<float>> views, const SideRotation& side) {
       fail("rotate_rows: views: expected the same batch and rows, but got " +
            std::to_string(x.batch) + " x " + std::to_string(x.rows) + " beside " +
            std::to_string(views[0].batch) + " x " + std::to_string(views[0].rows));
-    check_rotation({.member = "rotate"}, side, *side.rotation, x.batch * x.heads * x.rows,
-                   x.columns);
+    check_rotation({.member = "rotate"}, side, *side.rotation, x.columns);
+    if (!side.rotary_positions && !side.rotation->pairs.empty() && x.batch * x.heads * x.rows > 0)
+      refuse_field("rotate.rotary_positions", "data", "a null pointer");
   }
   for (const Rotation::Pair& pair : side.rotation->pairs)
     if (pair.growth != 0)

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <list>
 #include <utility>
 
 #include "sextant/base/error.h"
@@ -205,15 +206,15 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
   reading.layout = continued(cache.layers_[0], reading.sequences);
   if (cache.inputs_) reading.input_before = cache.last_inputs(reading.sequences);
   const at::NoGradGuard no_gradients;
-  try {
-    // All sequences form one batch entry, one after the other.
-    return logits_of(read(tokens.reshape({1, -1}), reading,
-                          [](size_t, const at::Tensor& x) { return x; }))
-        .view({tokens.size(0), tokens.size(1), -1});
-  } catch (...) {
-    for (KvCache* part : cache.all()) shrink(*part, reading.sequences, reading.layout);
-    throw;
-  }
+  std::list<ProvisionalRows> appended;
+  for (KvCache* part : cache.all()) appended.emplace_back(*part, sequences);
+  // All sequences form one batch entry, one after the other.
+  const at::Tensor logits =
+      logits_of(read(tokens.reshape({1, -1}), reading, [](size_t, const at::Tensor& x) {
+        return x;
+      })).view({tokens.size(0), tokens.size(1), -1});
+  for (ProvisionalRows& rows : appended) rows.keep();
+  return logits;
 }
 
 template <class SeenBy>
@@ -221,7 +222,8 @@ at::Tensor Decoder::read(const at::Tensor& tokens, Reading reading, SeenBy&& see
   Layout layout = reading.layout;
   if (method_->reads_token_ids()) layout.token_ids = tokens;
   layout.input_before = reading.input_before;
-  reading.layout.plans = std::make_shared<PlanCache>(kPlansOfDecoder);
+  reading.layout.plans =
+      reading.cache ? reading.cache->plans_ : std::make_shared<PlanCache>(kPlansOfDecoder);
   reading.parameters = method_parameters();
   at::Tensor x = embedded(tokens, layout, reading.parameters);
   if (reading.cache && reading.cache->inputs_)

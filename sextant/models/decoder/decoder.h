@@ -66,8 +66,7 @@ class DecoderCache {
 
  private:
   friend class Decoder;
-  DecoderCache(int64_t layers, const KvCacheShape& shape)
-      : layers_(static_cast<size_t>(layers), KvCache(shape)) {}
+  DecoderCache(int64_t layers, const KvCacheShape& shape);
 
   // All caches: those of the layers, then that of the inputs, if any.
   std::vector<KvCache*> all();
@@ -79,6 +78,7 @@ class DecoderCache {
 
   std::vector<KvCache> layers_;
   std::optional<KvCache> inputs_;
+  std::shared_ptr<PlanCache> plans_;  // of all layers, which each step renews
 };
 
 // Layers of a decoder differ by their windows at most.

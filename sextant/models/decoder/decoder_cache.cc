@@ -8,9 +8,14 @@
 
 #include "sextant/base/error.h"
 #include "sextant/models/decoder/decoder.h"
+#include "sextant/torch/operators/plan_cache.h"
 #include "sextant/torch/operators/views.h"
 
 namespace sextant {
+
+DecoderCache::DecoderCache(int64_t layers, const KvCacheShape& shape)
+    : layers_(static_cast<size_t>(layers), KvCache(shape)),
+      plans_(std::make_shared<PlanCache>(kPlansOfDecoder)) {}
 
 std::vector<KvCache*> DecoderCache::all() {
   std::vector<KvCache*> parts;

@@ -53,10 +53,12 @@ void check_constant(const char* name, const at::Tensor& x) {
 
 // Reshapes [batch, heads, rows, columns] to one entry, [1, heads, batch * rows, columns], and back.
 at::Tensor joined(const at::Tensor& x) {
+  if (x.size(0) == 1) return x;
   return x.transpose(0, 1).reshape({1, x.size(1), x.size(0) * x.size(2), x.size(3)});
 }
 at::Tensor parted(const at::Tensor& x, int64_t batch) {
-  return x.view({x.size(1), batch, x.size(2) / batch, x.size(3)}).transpose(0, 1);
+  if (batch == 1) return x.contiguous();
+  return x.view({x.size(1), batch, x.size(2) / batch, x.size(3)}).transpose(0, 1).contiguous();
 }
 
 // The names of the types that a cache can have, in the order of DType, and int8, whose last pages
@@ -109,10 +111,10 @@ class KvCacheClass final : public torch::CustomClassHolder {
   int64_t rows(int64_t sequence) const { return cache_.rows(sequence); }
   int64_t first_position(int64_t sequence) const { return cache_.first_position(sequence); }
 
-  int64_t add(int64_t first_position, const c10::optional<std::string>& rotated_by) {
-    if (!rotated_by) return cache_.add(first_position);
-    expect_host("rotated_by: expected none");
-    return cache_.add(first_position, rotation_of(*rotated_by));
+  int64_t add(int64_t first_position, const c10::optional<std::string>& rotated_keys) {
+    if (!rotated_keys) return cache_.add(first_position);
+    expect_host("rotated_keys: expected none");
+    return cache_.add(first_position, rotation_of(*rotated_keys));
   }
   int64_t fork(int64_t sequence, int64_t rows) { return cache_.fork(sequence, rows); }
   void remove(int64_t sequence) { cache_.remove(sequence); }
@@ -124,26 +126,16 @@ class KvCacheClass final : public torch::CustomClassHolder {
   void move_to(int64_t sequence, int64_t first_position) {
     cache_.rerotate(sequence, first_position);
   }
-  void rerotate(int64_t sequence, const std::string& rotated_by) {
-    cache_.rerotate(sequence, rotation_of(rotated_by));
+  void rerotate(int64_t sequence, const std::string& rotated_keys) {
+    cache_.rerotate(sequence, rotation_of(rotated_keys));
   }
 
   // If it throws, the cache is unchanged.
   void append(const at::Tensor& k, const at::Tensor& v, const Sizes& sequences) {
     check_rows(k, v, sequences);
-    if (pages_) return sextant::append(cache_, *pages_, k, v, sequences);
-    for (size_t n = 0; n < sequences.size(); ++n)
-      cache_.check_appended(any_view_4d<const float>(k), any_view_4d<const float>(v),
-                            static_cast<int64_t>(n));
-    size_t b = 0;
-    try {
-      for (; b < sequences.size(); ++b)
-        cache_.append(sequences[b], any_view_4d<const float>(k), any_view_4d<const float>(v),
-                      static_cast<int64_t>(b));
-    } catch (...) {
-      while (b-- > 0) cache_.truncate(sequences[b], cache_.rows(sequences[b]) - k.size(2));
-      throw;
-    }
+    ProvisionalRows appended(cache_, sequences);
+    append_rows(k, v, sequences);
+    appended.keep();
   }
 
   std::tuple<at::Tensor, at::Tensor> read(int64_t sequence) const {
@@ -157,19 +149,20 @@ class KvCacheClass final : public torch::CustomClassHolder {
     return {k, v};
   }
 
+  // The frames of sequences that grow by `rows` rows, and of their queries, int64 [sequences, 7].
+  at::Tensor frames(const Sizes& sequences, int64_t rows) const {
+    return sextant::frames(continued(cache_, growing(sequences, rows)));
+  }
   // The pages of sequences, for encodings that are written in Python. rotates: whether these rotate
   // keys, which must then be stored unrotated. Returns keys, values, the pages of each sequence and
   // the pages of integers (CachePages).
   std::tuple<at::Tensor, at::Tensor, at::Tensor, std::vector<at::Tensor>> pages(
       const Sizes& sequences, bool rotates) const {
-    std::vector<SequenceGrowth> all;
-    for (const int64_t sequence : sequences) {
-      if (rotates && cache_.rotated_by(sequence))
+    for (const int64_t sequence : sequences)
+      if (rotates && cache_.rotated_keys(sequence))
         fail("kv cache: sequence " + std::to_string(sequence) +
-             ": expected plain keys, as the encoding rotates them, but they are stored rotated");
-      all.push_back({sequence, 0});
-    }
-    const CachePages found = pages_of(cache_, all);
+             ": expected plain keys, as the encoding rotates them, but it has rotated keys");
+    const CachePages found = pages_of(cache_, growing(sequences, 0));
     return {found.keys, found.values, found.table, found.int8};
   }
   // Copies of the keys and values of the same sequences, [1, key heads, rows of their pages,
@@ -213,25 +206,19 @@ class KvCacheClass final : public torch::CustomClassHolder {
     if (sink) terms.sink = *sink;
     terms.window = window_of(window);
     terms.softcap = softcap;
-    std::vector<SequenceGrowth> growing;
-    for (const int64_t sequence : sequences) growing.push_back({sequence, k.size(2)});
-    Layout layout = continued(cache_, growing);
-    layout.plans = named.plans;
     if (sequences.empty()) return at::empty({0, q.size(1), q.size(2), v.size(3)}, q.options());
-    const Sizes rotating =
-        rotated_keys ? hold_rotated(*named, joined(q), sequences, layout, layer, parameters)
-                     : Sizes();
-    try {
-      append(k, v, sequences);
-      return parted(attend_cached(*named, joined(q), cache_, growing, layout, layer, parameters,
-                                  terms, rotated_keys),
-                    q.size(0))
-          .contiguous();
-    } catch (...) {
-      shrink(cache_, growing, layout);
-      for (const int64_t sequence : rotating) cache_.hold_rotated(sequence, {});
-      throw;
-    }
+    const std::vector<SequenceGrowth> grown = growing(sequences, k.size(2));
+    Layout layout = continued(cache_, grown);
+    layout.plans = named.plans;
+    const at::Tensor queries = joined(q);
+    ProvisionalRows appended(cache_, sequences);
+    if (rotated_keys) set_rotated_keys(*named, queries, sequences, layout, layer, parameters);
+    append_rows(k, v, sequences);
+    const at::Tensor out = parted(attend_cached(*named, queries, cache_, grown, layout, layer,
+                                                parameters, terms, rotated_keys),
+                                  q.size(0));
+    appended.keep();
+    return out;
   }
 
  private:
@@ -244,25 +231,40 @@ class KvCacheClass final : public torch::CustomClassHolder {
     if (pages_) fail("kv cache: " + expected + ", as the cache is on " + device());
   }
 
-  // Lets the sequences that have no rows store keys as the method rotates them. Returns those.
-  Sizes hold_rotated(const Method& method, const at::Tensor& q, const Sizes& sequences,
-                     const Layout& layout, int64_t layer,
-                     const std::vector<at::Tensor>& parameters) {
-    Sizes rotating;
-    for (const int64_t sequence : sequences)
-      if (cache_.rows(sequence) == 0 && !cache_.rotated_by(sequence)) rotating.push_back(sequence);
-    if (rotating.empty()) return rotating;
+  static std::vector<SequenceGrowth> growing(const Sizes& sequences, int64_t rows) {
+    std::vector<SequenceGrowth> all;
+    all.reserve(sequences.size());
+    for (const int64_t sequence : sequences) all.push_back({sequence, rows});
+    return all;
+  }
+
+  // Appends rows that have been checked by check_rows().
+  void append_rows(const at::Tensor& k, const at::Tensor& v, const Sizes& sequences) {
+    if (pages_) return sextant::append(cache_, *pages_, k, v, sequences);
+    const auto keys = any_view_4d<const float>(k), values = any_view_4d<const float>(v);
+    const auto count = static_cast<int64_t>(sequences.size());
+    for (int64_t b = 0; b < count; ++b) cache_.check_appended(keys, values, b);
+    for (int64_t b = 0; b < count; ++b)
+      cache_.append(sequences[static_cast<size_t>(b)], keys, values, b);
+  }
+
+  // Lets the sequences that have no rows store keys as the method rotates them.
+  void set_rotated_keys(const Method& method, const at::Tensor& q, const Sizes& sequences,
+                        const Layout& layout, int64_t layer,
+                        const std::vector<at::Tensor>& parameters) {
+    const auto is_new = [&](int64_t sequence) {
+      return cache_.rows(sequence) == 0 && !cache_.rotated_keys(sequence);
+    };
+    if (std::ranges::none_of(sequences, is_new)) return;
     const std::vector<Rotation> rotations =
         rotations_for(method, q, cache_, layout, layer, parameters);
     for (size_t n = 0; n < sequences.size(); ++n)
-      if (std::ranges::find(rotating, sequences[n]) != rotating.end())
-        cache_.hold_rotated(sequences[n], rotations[n]);
-    return rotating;
+      if (is_new(sequences[n])) cache_.set_rotated_keys(sequences[n], rotations[n]);
   }
 
   Rotation rotation_of(const std::string& rope_options) const {
     return rotation(
-        rope_spectrum("kv cache: rotated_by", rope_options, cache_.shape().key_columns));
+        rope_spectrum("kv cache: rotated_keys", rope_options, cache_.shape().key_columns));
   }
 
   void check_rows(const at::Tensor& k, const at::Tensor& v, const Sizes& sequences) const {
@@ -321,6 +323,7 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
       .def("move_to", &KvCacheClass::move_to)
       .def("rerotate", &KvCacheClass::rerotate)
       .def("append", &KvCacheClass::append)
+      .def("frames", &KvCacheClass::frames)
       .def("read", &KvCacheClass::read)
       .def("pages", &KvCacheClass::pages)
       .def("gathered_rows", &KvCacheClass::gathered_rows)

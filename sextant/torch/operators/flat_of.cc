@@ -18,7 +18,7 @@ namespace {
 using Sweeps = std::vector<SweepOperand>;
 
 // One tensor field of all sweeps, [S, 1 or batch, ...]. A sweep without it gets zeros: rotary
-// positions are not read without a rotation.
+// positions are not read without a rotation. Throws Error if only some rotations have them.
 at::Tensor stacked(const Sweeps& sweeps, at::Tensor SweepOperand::*field) {
   at::Tensor like;
   int64_t batch = 1;
@@ -34,6 +34,8 @@ at::Tensor stacked(const Sweeps& sweeps, at::Tensor SweepOperand::*field) {
   std::vector<at::Tensor> parts;
   for (const SweepOperand& sweep : sweeps) {
     const at::Tensor& x = sweep.*field;
+    if (!x.defined() && !sweep.rotation.pairs.empty())
+      fail("attend: sweeps: expected rotary positions for every rotation, or for none");
     parts.push_back(x.defined() ? x.expand({batch, x.size(1), x.size(2)})
                                 : at::zeros({1, 1, 1}, at::kLong).expand_as(like));
   }

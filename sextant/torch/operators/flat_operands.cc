@@ -74,8 +74,8 @@ std::vector<RotationTensor> rotation_tensors(const FlatOperands& a) {
           {"speeds", &a.speeds, at::kLong, {sweeps, pairs, 2}, true},
           {"growth", &a.growth, at::kDouble, {sweeps, pairs}},
           {"gains", &a.gains, at::kDouble, {sweeps}},
-          {"query_rotary_positions", &a.query_rotary_positions, at::kLong, of_queries, true},
-          {"key_rotary_positions", &a.key_rotary_positions, at::kLong, of_keys, true},
+          {"query_rotary_positions", &a.query_rotary_positions, at::kLong, of_queries},
+          {"key_rotary_positions", &a.key_rotary_positions, at::kLong, of_keys},
           {"query_offsets", &a.query_offsets, at::kLong, {sweeps, pairs, 2}},
           {"key_offsets", &a.key_offsets, at::kLong, {sweeps, pairs, 2}},
           {"frame_speeds", &a.frame_speeds, at::kLong, {sweeps, frames, pairs, 2}},
@@ -185,8 +185,10 @@ std::vector<SweepOperand> sweeps_of(const FlatOperands& arguments) {
     if (!a.pairs.defined()) continue;
     sweep.rotation = rotation_at(a, at);
     sweep.of_frames = rotations_of_frames(a, at, sweep.rotation);
-    sweep.query_rotary_positions = a.query_rotary_positions.select(0, at);
-    sweep.key_rotary_positions = a.key_rotary_positions.select(0, at);
+    for (const auto& [to, from] :
+         {std::pair{&sweep.query_rotary_positions, &a.query_rotary_positions},
+          {&sweep.key_rotary_positions, &a.key_rotary_positions}})
+      if (from->defined()) *to = from->select(0, at);
     sweep.query_offset = offsets_at(a, a.query_offsets, at);
     sweep.key_offset = offsets_at(a, a.key_offsets, at);
   }

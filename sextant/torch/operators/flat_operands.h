@@ -8,15 +8,14 @@
 //   frames                  int64 [frames, 7]: the fields of sextant::Frame in their order
 //   key_ranges              int64 [S, 1 or batch, queries, 2]: key rows [first, last)
 //   pairs                   int64 [S, P, 3], or none: first column, second column, axis. A sweep
-//                           with fewer pairs is padded with first = -1. Pairs need
-//                           speeds, query_rotary_positions and key_rotary_positions.
+//                           with fewer pairs is padded with first = -1. Pairs need speeds.
 //   speeds                  int64 [S, P, 2], or none: the high and low 64 bits of sextant::Turns
 //   growth                  float64 [S, P], or none: natural log per position
 //   gains                   float64 [S], or none
 //   frame_speeds            int64 [S, frames, P, 2], or none: speeds of each frame, if they differ
 //   frame_gains             float64 [S, frames]: if and only if there are frame_speeds
-//   query_rotary_positions  int64 [S, 1 or batch, axes, queries], or none
-//   key_rotary_positions    int64 [S, 1 or batch, axes, keys], or none
+//   query_rotary_positions  int64 [S, 1 or batch, axes, queries], or none: those of the frames
+//   key_rotary_positions    int64 [S, 1 or batch, axes, keys], or none: those of the frames
 //   query_offsets           int64 [S, P, 2], or none: sextant::Turns that are added to the phase
 //   key_offsets             likewise
 //   dropout_p, dropout_seed, dropout_first_query: the members of DropoutOperand

@@ -1,8 +1,12 @@
 // The plans of recent calls. Calls whose layouts share a cache share plans: all layers that see the
-// same keys in the same way have one plan, and a later call with the same layout reuses it.
+// same keys in the same way have one plan, and a later call with the same layout reuses it. A step
+// of decoding renews the plan of an earlier one: without rotary positions of their own its operands
+// are O(sequences), and so are finding the plan and renewing it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -23,10 +27,14 @@ class PlanCache {
                                          const std::vector<SweepOperand>& sweeps,
                                          const TensorData& data);
 
+  // How many calls of plan() made or renewed one.
+  int64_t planned() const { return planned_; }
+
  private:
   const size_t most_;
   std::mutex mutex_;
-  std::list<std::shared_ptr<const TensorPlan>> plans_;  // the most recently used one first
+  std::atomic<int64_t> planned_ = 0;
+  std::list<std::shared_ptr<TensorPlan>> plans_;  // the most recently used one first
 };
 
 }  // namespace sextant

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/cache/kv_cache.h"
 #include "sextant/torch/operators/executor.h"
 #include "sextant/torch/operators/shape_checks.h"
 #include "sextant/torch/operators/tensor_values.h"
@@ -14,42 +15,9 @@
 namespace sextant {
 namespace {
 
-template <class Values>
-bool has_values(const at::Tensor& x, const Values& values) {
-  using Value = typename Values::value_type;
-  if (!x.defined()) return values.empty();
-  if (x.nbytes() != values.size() * sizeof(Value)) return false;
-  const at::Tensor whole = x.contiguous();
-  return values.empty() || std::memcmp(whole.data_ptr(), values.data(), x.nbytes()) == 0;
-}
-
-bool same(const Rotation& a, const Rotation& b) {
-  return a.gain == b.gain && std::ranges::equal(a.pairs, b.pairs, [](const auto& x, const auto& y) {
-           return x.first == y.first && x.second == y.second && x.speed == y.speed &&
-                  x.growth == y.growth && x.axis == y.axis;
-         });
-}
-
-// The batch stride of a contiguous tensor, or 0 if entries share it.
-int64_t batch_stride(const at::Tensor& x) { return x.size(0) == 1 ? 0 : x.size(1) * x.size(2); }
-
-void append_sizes(const at::Tensor& x, std::vector<int64_t>& sizes) {
-  if (x.defined()) sizes.insert(sizes.end(), x.sizes().begin(), x.sizes().end());
-}
-
-std::vector<int64_t> sizes_of(const SweepOperand& sweep) {
-  std::vector<int64_t> sizes;
-  for (const at::Tensor* x :
-       {&sweep.key_ranges, &sweep.query_rotary_positions, &sweep.key_rotary_positions}) {
-    append_sizes(*x, sizes);
-    sizes.push_back(-1);
-  }
-  return sizes;
-}
-
 // Whether all rows of a side have position 0, phase 0 and gain 1, as keys beyond ReRoPE's window
 // have. Without a rotation such rows need no panels of their own.
-bool rotates_nothing(const Rotation& rotation, const std::vector<int64_t>& rotary_positions,
+bool rotates_nothing(const Rotation& rotation, std::span<const int64_t> rotary_positions,
                      const std::vector<Turns>& offset) {
   return rotation.gain == 1 &&
          std::ranges::all_of(offset, [](const Turns& phase) { return phase == Turns{}; }) &&
@@ -58,6 +26,7 @@ bool rotates_nothing(const Rotation& rotation, const std::vector<int64_t>& rotar
 }
 
 void check_axes(const char* name, const Rotation& rotation, const at::Tensor& rotary_positions) {
+  if (!rotary_positions.defined()) return;
   for (const Rotation::Pair& pair : rotation.pairs)
     if (pair.axis >= rotary_positions.size(1))
       fail("attend: " + std::string(name) + ": expected at least " + std::to_string(pair.axis + 1) +
@@ -77,10 +46,6 @@ void check_rotation(const SweepOperand& sweep, const TensorData& data, int64_t f
   check_tensor("key_rotary_positions", sweep.key_rotary_positions, at::kLong,
                {batch, {}, {Size::kExactly, key_rows(data)}});
   if (sweep.rotation.pairs.empty()) return;
-  if (!sweep.query_rotary_positions.defined())
-    refuse("query_rotary_positions", "a tensor, as there are pairs", "none");
-  if (!sweep.key_rotary_positions.defined())
-    refuse("key_rotary_positions", "a tensor, as there are pairs", "none");
   check_axes("query_rotary_positions", sweep.rotation, sweep.query_rotary_positions);
   check_axes("key_rotary_positions", sweep.rotation, sweep.key_rotary_positions);
   check_pairs(sweep, frames);
@@ -138,92 +103,124 @@ void check_layout(const at::Tensor& frames, const std::vector<SweepOperand>& swe
   }
 }
 
+TensorPlan::OwnTensor& TensorPlan::OwnTensor::operator=(const at::Tensor& x) {
+  defined = x.defined();
+  sizes = defined ? x.sizes().vec() : std::vector<int64_t>();
+  const at::Tensor whole = defined ? x.contiguous() : x;
+  const char* const data = defined ? static_cast<const char*>(whole.data_ptr()) : nullptr;
+  bytes.assign(data, data + (defined ? whole.nbytes() : 0));
+  return *this;
+}
+
+bool TensorPlan::OwnTensor::equals(const at::Tensor& x) const {
+  if (!x.defined() || !defined) return x.defined() == defined;
+  return x.sizes() == at::IntArrayRef(sizes) &&
+         (bytes.empty() || std::memcmp(x.contiguous().data_ptr(), bytes.data(), bytes.size()) == 0);
+}
+
 TensorPlan::TensorPlan(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
-                       const TensorData& data) {
+                       const TensorData& data)
+    : sweeps_(sweeps.size()) {
   check_layout(frames, sweeps, data);
+  for (size_t n = 0; n < sweeps.size(); ++n) {
+    SweepOperand& given = sweeps_[n].given = sweeps[n];
+    given.key_ranges.reset();
+    given.query_rotary_positions.reset();
+    given.key_rotary_positions.reset();
+  }
+  set(frames, sweeps, data);
+}
+
+void TensorPlan::set(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
+                     const TensorData& data) {
   static_assert(sizeof(Frame) == 7 * sizeof(int64_t));
   static_assert(sizeof(KeyRange) == 2 * sizeof(int64_t));
   plan_.frames = values_of<Frame>(frames);
-  sweeps_.reserve(sweeps.size());  // the plan points into them
-  for (const SweepOperand& sweep : sweeps) add_sweep(sweep);
-  plan_.diagonals = {.farthest = data.farthest, .count = diagonals_of(data)};
-  each_map(data, plan_.row_at, [&](const at::Tensor& map, std::span<const int32_t>& row_at) {
-    row_at = maps_.emplace_back(values_of<int32_t>(map));
-  });
-  if (data.pages.defined()) {
-    pages_ = values_of<int64_t>(data.pages);
-    append_sizes(data.pages, page_sizes_);
-    // An empty page table must not have a null address, which means that there is none.
-    static constexpr int64_t kNone = 0;
-    plan_.pages = {.at = pages_.empty() ? &kNone : pages_.data(),
-                   .batch_stride = data.pages.size(0) == 1 ? 0 : data.pages.size(1),
-                   .rows = data.key_rows};
+  plan_.sweeps.clear();
+  for (size_t n = 0; n < sweeps.size(); ++n) {
+    OwnSweep& own = sweeps_[n];
+    own.key_ranges = sweeps[n].key_ranges;
+    own.query_positions = sweeps[n].query_rotary_positions;
+    own.key_positions = sweeps[n].key_rotary_positions;
+    const int64_t entries = own.key_ranges.sizes[0], queries = own.key_ranges.sizes[1];
+    plan_.sweeps.push_back({.query = side(own, own.query_positions, own.given.query_offset),
+                            .key = side(own, own.key_positions, own.given.key_offset),
+                            .key_ranges = own.key_ranges.values<KeyRange>().data(),
+                            .batch_stride = entries > 1 ? queries : 0});
   }
+  plan_.diagonals = {.farthest = data.farthest, .count = diagonals_of(data)};
+  size_t n = 0;
+  each_map(data, plan_.row_at, [&](const at::Tensor& map, std::span<const int32_t>& row_at) {
+    row_at = (maps_[n++] = map).values<int32_t>();
+  });
+  pages_ = data.pages;
+  plan_.pages = {};
+  if (!pages_.defined) return;
+  // An empty page table must not have a null address, which means that there is none.
+  static constexpr int64_t kNone = 0;
+  plan_.pages = {.at = pages_.bytes.empty() ? &kNone : pages_.values<int64_t>().data(),
+                 .batch_stride = pages_.sizes[0] == 1 ? 0 : pages_.sizes[1],
+                 .rows = data.key_rows};
 }
 
-void TensorPlan::add_sweep(const SweepOperand& given) {
-  OwnSweep& own = sweeps_.emplace_back();
-  own.key_ranges = values_of<KeyRange>(given.key_ranges);
-  own.query_rotary_positions = values_of<int64_t>(given.query_rotary_positions);
-  own.key_rotary_positions = values_of<int64_t>(given.key_rotary_positions);
-  own.given = given;
-  own.given.key_ranges.reset();
-  own.given.query_rotary_positions.reset();
-  own.given.key_rotary_positions.reset();
-  own.sizes = sizes_of(given);
-  if (!given.rotation.pairs.empty())
-    own.rotations = given.of_frames.empty() ? std::vector{given.rotation} : given.of_frames;
-  Sweep sweep = {.key_ranges = own.key_ranges.data(), .batch_stride = 0};
-  if (given.key_ranges.size(0) > 1) sweep.batch_stride = given.key_ranges.size(1);
-  sweep.query =
-      side(own, given.query_rotary_positions, own.query_rotary_positions, own.given.query_offset);
-  sweep.key = side(own, given.key_rotary_positions, own.key_rotary_positions, own.given.key_offset);
-  plan_.sweeps.push_back(sweep);
+SideRotation TensorPlan::side(const OwnSweep& sweep, const OwnTensor& positions,
+                              const std::vector<Turns>& offset) {
+  const Rotation& one = sweep.given.rotation;
+  const std::vector<Rotation>& of_frames = sweep.given.of_frames;
+  if (one.pairs.empty()) return {};
+  const bool by_frame = !of_frames.empty();
+  SideRotation side = {.rotation = by_frame ? of_frames.data() : &one,
+                       .offset = offset,
+                       .frame_stride = by_frame ? 1 : 0};
+  if (!positions.defined) return side;
+  const auto values = positions.values<int64_t>();
+  if (!by_frame && rotates_nothing(one, values, offset)) return {};
+  side.rotary_positions = values.data();
+  side.axis_stride = positions.sizes[2];
+  side.batch_stride = positions.sizes[0] == 1 ? 0 : positions.sizes[1] * positions.sizes[2];
+  return side;
 }
 
-SideRotation TensorPlan::side(const OwnSweep& sweep, const at::Tensor& rotary_positions,
-                              const std::vector<int64_t>& values,
-                              const std::vector<Turns>& offset) const {
-  if (sweep.rotations.empty()) return {};
-  const bool by_frame = !sweep.given.of_frames.empty();
-  if (!by_frame && rotates_nothing(sweep.rotations[0], values, offset)) return {};
-  return {.rotation = sweep.rotations.data(),
-          .rotary_positions = values.data(),
-          .batch_stride = batch_stride(rotary_positions),
-          .axis_stride = rotary_positions.size(2),
-          .row_stride = 1,
-          .offset = offset,
-          .frame_stride = by_frame ? 1 : 0};
+bool TensorPlan::has_rotations(const std::vector<SweepOperand>& sweeps) const {
+  return std::ranges::equal(sweeps, sweeps_, [](const SweepOperand& a, const OwnSweep& own) {
+    return same_rotation(a.rotation, own.given.rotation) &&
+           std::ranges::equal(a.of_frames, own.given.of_frames, same_rotation) &&
+           a.query_offset == own.given.query_offset && a.key_offset == own.given.key_offset;
+  });
 }
 
 bool TensorPlan::serves(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
                         const TensorData& data) const {
-  if (sweeps.size() != sweeps_.size() || !has_values(frames, plan_.frames)) return false;
-  for (size_t n = 0; n < sweeps.size(); ++n) {
-    const SweepOperand& given = sweeps[n];
-    const OwnSweep& own = sweeps_[n];
-    if (!has_values(given.key_ranges, own.key_ranges) ||
-        !has_values(given.query_rotary_positions, own.query_rotary_positions) ||
-        !has_values(given.key_rotary_positions, own.key_rotary_positions) ||
-        !same(given.rotation, own.given.rotation) ||
-        !std::ranges::equal(given.of_frames, own.given.of_frames, same) ||
-        given.query_offset != own.given.query_offset || given.key_offset != own.given.key_offset ||
-        sizes_of(given) != own.sizes)
-      return false;
-  }
-  if (data.farthest != plan_.diagonals.farthest || diagonals_of(data) != plan_.diagonals.count)
+  const auto own_frames = std::as_bytes(std::span(plan_.frames));
+  if (frames.nbytes() != own_frames.size() || own_frames.empty() ||
+      std::memcmp(frames.contiguous().data_ptr(), own_frames.data(), own_frames.size()) != 0)
     return false;
   bool same_maps = true;
-  each_map(data, plan_.row_at, [&](const at::Tensor& map, std::span<const int32_t> row_at) {
-    same_maps = same_maps && has_values(map, row_at);
+  size_t n = 0;
+  each_map(data, plan_.row_at, [&](const at::Tensor& map, std::span<const int32_t>) {
+    same_maps = maps_[n++].equals(map) && same_maps;
   });
-  if (!same_maps) return false;
-  if (data.pages.defined() != static_cast<bool>(plan_.pages)) return false;
-  if (!data.pages.defined()) return true;
-  std::vector<int64_t> page_sizes;
-  append_sizes(data.pages, page_sizes);
-  return has_values(data.pages, pages_) && page_sizes == page_sizes_ &&
-         data.key_rows == plan_.pages.rows;
+  return has_rotations(sweeps) &&
+         std::ranges::equal(sweeps, sweeps_,
+                            [](const SweepOperand& a, const OwnSweep& own) {
+                              return own.key_ranges.equals(a.key_ranges) &&
+                                     own.query_positions.equals(a.query_rotary_positions) &&
+                                     own.key_positions.equals(a.key_rotary_positions);
+                            }) &&
+         data.farthest == plan_.diagonals.farthest && diagonals_of(data) == plan_.diagonals.count &&
+         same_maps && pages_.equals(data.pages) &&
+         (!pages_.defined || data.key_rows == plan_.pages.rows);
+}
+
+bool TensorPlan::renew(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
+                       const TensorData& data) {
+  const auto queries = [](const Frame& a, const Frame& b) { return a.queries == b.queries; };
+  if (!has_rotations(sweeps) ||
+      !std::ranges::equal(values_of<Frame>(frames), plan_.frames, queries))
+    return false;
+  ++epoch_;
+  set(frames, sweeps, data);
+  return true;
 }
 
 template <class T>
@@ -232,11 +229,12 @@ std::shared_ptr<const PreparedPlan> TensorPlan::prepared(const Operands<T>& oper
                                                          const DeviceCall& call) const {
   const PlanShape shape = shape_of(operands, plan_);
   const std::lock_guard lock(mutex_);
-  for (const auto& [other, device] : prepared_)
-    if (&other->backend() == &backend && other->shape() == shape && other->passes() >= passes &&
-        device == call.device()) {
-      if (call.is_captured()) keep_for_graphs(other);
-      return other;
+  for (const Prepared& other : prepared_)
+    if (other.epoch == epoch_ && &other.plan->backend() == &backend &&
+        other.plan->shape() == shape && other.plan->passes() >= passes &&
+        other.device == call.device()) {
+      if (call.is_captured()) keep_for_graphs(other.plan);
+      return other.plan;
     }
   if (call.is_captured())
     fail(
@@ -244,9 +242,21 @@ std::shared_ptr<const PreparedPlan> TensorPlan::prepared(const Operands<T>& oper
         "plan is copied to the device");
   Context context(torch_executor());
   context.stream = call.stream();
-  auto made = std::make_shared<const PreparedPlan>(plan_, shape, backend, context, passes);
-  prepared_.push_back({made, call.device()});
-  return made;
+  Prepared made = {.device = call.device(), .epoch = epoch_};
+  // One of an earlier step, whose memory is used again.
+  const auto earlier = std::ranges::find_if(prepared_, [&](const Prepared& other) {
+    return other.epoch != epoch_ && &other.plan->backend() == &backend && backend.renew_plan &&
+           other.plan->passes() == passes && other.plan.use_count() == 1;
+  });
+  if (earlier != prepared_.end()) made.plan = std::move(earlier->plan);
+  std::erase_if(prepared_,
+                [&](const Prepared& other) { return !other.plan || other.epoch != epoch_; });
+  if (made.plan)
+    made.plan->renew(plan_, shape, context);
+  else
+    made.plan = std::make_shared<PreparedPlan>(plan_, shape, backend, context, passes);
+  prepared_.push_back(made);
+  return made.plan;
 }
 
 template std::shared_ptr<const PreparedPlan> TensorPlan::prepared(const Operands<float>&,

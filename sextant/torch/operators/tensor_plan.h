@@ -3,10 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "sextant/attention/attend.h"
@@ -24,7 +25,8 @@ void check_layout(const at::Tensor& frames, const std::vector<SweepOperand>& swe
 void check_pairs(const SweepOperand& sweep, int64_t frames);
 
 // Frames, sweeps and index tensors as a Plan of the core. It owns copies of all arrays that the
-// plan points to, so later changes of the tensors have no effect on it. Thread-safe.
+// plan points to, so later changes of the tensors have no effect on it. Thread-safe but for
+// renew().
 class TensorPlan {
  public:
   // Throws Error as check_layout() does.
@@ -37,6 +39,12 @@ class TensorPlan {
   bool serves(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
               const TensorData& data) const;
 
+  // Becomes the plan of these operands, which check_layout() accepted, in its own memory, if they
+  // have its rotations and a frame of as many queries for each of its frames, as the next step of
+  // decoding has. Returns whether they have; if not, it is unchanged. Nobody may use it meanwhile.
+  bool renew(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
+             const TensorData& data);
+
   // The plan prepared for a backend, the shapes of `operands`, at least `passes`, and the device of
   // the call, for calls on any of its streams. The first such call prepares it; later calls get the
   // same one. Throws Error if a CUDA graph is being captured and there is no such plan yet.
@@ -45,30 +53,43 @@ class TensorPlan {
                                                Passes passes, const DeviceCall& call) const;
 
  private:
+  // The sizes and elements of an index tensor.
+  struct OwnTensor {
+    bool defined = false;
+    std::vector<int64_t> sizes;
+    std::vector<char> bytes;
+
+    OwnTensor& operator=(const at::Tensor& x);
+    bool equals(const at::Tensor& x) const;
+    template <class Value>
+    std::span<const Value> values() const {
+      return {reinterpret_cast<const Value*>(bytes.data()), bytes.size() / sizeof(Value)};
+    }
+  };
   struct OwnSweep {
-    std::vector<KeyRange> key_ranges;
-    std::vector<Rotation> rotations;  // one, or one for each frame; empty: no rotation
-    std::vector<int64_t> query_rotary_positions, key_rotary_positions;
-    SweepOperand given;          // without its tensors
-    std::vector<int64_t> sizes;  // of its tensors
+    SweepOperand given;  // without its tensors; the same in all epochs
+    OwnTensor key_ranges, query_positions, key_positions;
   };
-
-  struct PlanOnDevice {
-    std::shared_ptr<const PreparedPlan> plan;
+  struct Prepared {
+    std::shared_ptr<PreparedPlan> plan = {};
     c10::Device device;
+    int64_t epoch;  // in which it was prepared
   };
 
-  void add_sweep(const SweepOperand& given);
-  SideRotation side(const OwnSweep& sweep, const at::Tensor& rotary_positions,
-                    const std::vector<int64_t>& values, const std::vector<Turns>& offset) const;
+  void set(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
+           const TensorData& data);
+  bool has_rotations(const std::vector<SweepOperand>& sweeps) const;
+  static SideRotation side(const OwnSweep& sweep, const OwnTensor& positions,
+                           const std::vector<Turns>& offset);
 
   Plan plan_;
   std::vector<OwnSweep> sweeps_;
-  std::deque<std::vector<int32_t>> maps_;
-  std::vector<int64_t> pages_;
-  std::vector<int64_t> page_sizes_;
+  // The maps of all tables, in the order of RowMaps.
+  std::array<OwnTensor, sizeof(RowMaps) / sizeof(std::span<const int32_t>)> maps_;
+  OwnTensor pages_;
   mutable std::mutex mutex_;
-  mutable std::vector<PlanOnDevice> prepared_;
+  mutable std::vector<Prepared> prepared_;
+  int64_t epoch_ = 0;  // renew() begins another
 };
 
 }  // namespace sextant

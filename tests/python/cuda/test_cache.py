@@ -169,8 +169,8 @@ class CudaCache(unittest.TestCase):
                      lambda c: sextant.attention(*random_rows(4), method="rope", cache=c), cache)
         self.refused("k: expected finite numbers that are finite in Half, but got a larger one",
                      lambda c: c.append(k * 1e6, v), cache)
-        self.refused("rotated_by: expected none, as the cache is on cuda:0",
-                     lambda c: c.add(rotated_by='{"base": 500}'), cache)
+        self.refused("rotated_keys: expected none, as the cache is on cuda:0",
+                     lambda c: c.add(rotated_keys='{"base": 500}'), cache)
         self.refused("first, count: expected a range of its 4 rows, but got 2, 3",
                      lambda c: c.drop(c.sequences[0], 2, 3), cache)
         self.assertEqual([cache.rows(n) for n in cache.sequences], [4, 4])

@@ -104,7 +104,7 @@ class Decoding(unittest.TestCase):
         cache = sextant.Cache()
         cache.prepare(k, v)
         plain = cache.add(first_position=5)
-        rotated = cache.add(first_position=5, rotated_by='{"base": 500}')
+        rotated = cache.add(first_position=5, rotated_keys='{"base": 500}')
         for sequence in (plain, rotated):
             cache.append(k[:, :, :19], v[:, :, :19], sequences=[sequence])
             cache.drop(sequence, 4, 3)
@@ -117,10 +117,10 @@ class Decoding(unittest.TestCase):
         slow, fast = ({"method": "rope", "options": {"base": base}} for base in (500, 700))
         out = sextant.attention(*new, **slow, cache=cache, sequences=[plain])
         self.assertLess((out - expected).abs().max().item(), 1e-5)
-        # The cache rotates held keys further for another spectrum. Calls rotate the queries, and so
+        # The cache rotates its keys further for another spectrum. Calls rotate the queries, and so
         # may their callers.
-        cache.rerotate(rotated, rotated_by='{"base": 700}')
-        with self.assertRaisesRegex(RuntimeError, "held rotated: .* have to be rotated again"):
+        cache.rerotate(rotated, rotated_keys='{"base": 700}')
+        with self.assertRaisesRegex(RuntimeError, "has rotated keys: .* have to be rotated again"):
             sextant.attention(*new, **slow, cache=cache, sequences=[rotated])
         expected = sextant.attention(*rows, **fast)
         out = sextant.attention(*new, **fast, cache=cache, sequences=[rotated])
@@ -131,7 +131,15 @@ class Decoding(unittest.TestCase):
         expected = sextant.attention(*rows, **fast)
         self.assertLess((out - expected).abs().max().item(), 1e-5)
 
-    def test_keys_held_rotated(self):
+    def test_the_old_name_of_rotated_keys(self):
+        cache = sextant.Cache()
+        cache.prepare(*random_rows(1, batch=1)[1:])
+        with self.assertWarnsRegex(FutureWarning, "its name is rotated_keys now"):
+            cache.add(rotated_by='{"base": 500}')
+        with self.assertRaises(TypeError):
+            cache.add(rotated=None)
+
+    def test_rotated_keys(self):
         tensors = random_rows(40)
         yarn = {"stretch": {"rope_type": "yarn", "factor": 4,
                             "original_max_position_embeddings": 16}}
@@ -147,7 +155,7 @@ class Decoding(unittest.TestCase):
                 rotated = sextant.rotate(tensors[1][:1], torch.arange(40), **options)
                 self.assertLess((keys - rotated).abs().max().item(), 1e-5)
 
-    def test_keys_held_rotated_give_gradients_to_queries(self):
+    def test_rotated_keys_give_gradients_to_queries(self):
         tensors = random_rows(12)
         d_out = torch.randn_like(tensors[0][:, :, 11:])
         grads = []

@@ -111,7 +111,7 @@ class Int8Cache(unittest.TestCase):
         for one, sequence in zip(before, cache.sequences):
             for a, b in zip(one, cache.read(sequence)):
                 self.assertTrue(torch.equal(a, b))
-        with self.assertRaisesRegex(RuntimeError, "rotated_by: expected none, as keys are rounded"):
+        with self.assertRaisesRegex(RuntimeError, "rotated_keys: expected none, as keys are"):
             sextant.attention(q, v, v, method="rope",
                               cache=sextant.Cache(dtype=torch.int8, rotated_keys=True))
         with self.assertRaisesRegex(RuntimeError, "float16 or int8, but got int32"):

@@ -56,11 +56,51 @@ TEST(PlanCache, AChangeInPlaceIsNoticed) {
 TEST(PlanCache, KeepsTheLastOnes) {
   PlanCache cache(1);
   TensorOperands other = every_term();
-  other.farthest += 1;
+  other.sweeps[0].rotation.gain = 2;
   const std::weak_ptr<const TensorPlan> first = plan_of(cache, every_term());
   EXPECT_FALSE(first.expired());
   plan_of(cache, other);
   EXPECT_TRUE(first.expired());
+}
+
+// A query at the last of `keys` positions, rotated at the positions of frames.
+TensorOperands step_of(int64_t keys) {
+  const Layout layout = {.queries = 1, .keys = keys, .first_query = keys - 1};
+  return {
+      .q = at::linspace(-1, 1, 16, at::kFloat).view({1, 2, 1, 8}),
+      .k = at::linspace(-1, 2, 8 * keys, at::kFloat).view({1, 1, keys, 8}),
+      .v = at::linspace(1, 3, 8 * keys, at::kFloat).view({1, 1, keys, 8}),
+      .frames = frames(layout),
+      .sweeps = {{.key_ranges = visible_ranges(layout), .rotation = rotation(rotary({.dim = 8}))}},
+      .farthest = layout.farthest_distance()};
+}
+
+TEST(PlanCache, AStepTakesTheMemoryOfAnEarlierOneAndHasTheBitsOfItsOwnPlan) {
+  const auto cache = std::make_shared<PlanCache>(1);
+  std::weak_ptr<const TensorPlan> first = plan_of(*cache, step_of(1));
+  for (int64_t keys = 2; keys < 700; keys += 1 + keys / 7) {
+    TensorOperands o = step_of(keys);
+    const at::Tensor out = std::get<0>(attend(o));
+    o.plans = cache;
+    for (int layer = 0; layer < 2; ++layer)
+      ASSERT_TRUE(at::equal(std::get<0>(attend(o)), out)) << keys;
+  }
+  EXPECT_FALSE(first.expired());
+}
+
+TEST(PlanCache, APlanInUseIsNotRenewed) {
+  PlanCache cache(1);
+  const std::shared_ptr<const TensorPlan> used = plan_of(cache, step_of(5));
+  EXPECT_NE(plan_of(cache, step_of(6)), used);
+  EXPECT_EQ(cache.planned(), 2);
+}
+
+TEST(PlanCache, RotaryPositionsOfFramesAreThoseOfTheSameNumbers) {
+  const TensorOperands of_frames = step_of(40);
+  TensorOperands given = of_frames;
+  given.sweeps[0].query_rotary_positions = at::full({1, 1, 1}, 39, at::kLong);
+  given.sweeps[0].key_rotary_positions = at::arange(40, at::kLong).view({1, 1, 40});
+  EXPECT_TRUE(at::equal(std::get<0>(attend(given)), std::get<0>(attend(of_frames))));
 }
 
 TEST(PlanCache, SharedPlansGiveTheSameBits) {

@@ -207,8 +207,7 @@ void RotaryPlan::apply(TensorOperands& operands, const Layout& layout,
   scale(operands, layout, parameters);
   for (SweepOperand& sweep : operands.sweeps) {
     sweep.rotation = one_;
-    sweep.query_rotary_positions = query_rotary_positions(layout, axes_);
-    sweep.key_rotary_positions = key_rotary_positions(layout, axes_);
+    set_rotary_positions(sweep, layout, axes_);
   }
   if (goes_by_sequence()) place_frames(operands, layout);
 }

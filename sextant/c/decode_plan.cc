@@ -6,7 +6,7 @@ using namespace sextant;
 using sextant::c::guarded;
 using sextant::c::need;
 
-struct sextant_decoder {
+struct sextant_decode_plan {
   // The rotation that the entries of `decoding` point to; null: none.
   std::unique_ptr<const Rotation> rotation;
   std::vector<int32_t> bias_rows;
@@ -14,7 +14,7 @@ struct sextant_decoder {
   int64_t batch, heads, queries;
   Decoding decoding;
 
-  sextant_decoder(const KvCache& cache, const sextant_decoder_options& o)
+  sextant_decode_plan(const KvCache& cache, const sextant_decode_plan_options& o)
       : rotation(o.rope ? std::make_unique<const Rotation>(o.rope->rotation) : nullptr),
         bias_rows(o.bias_rows ? std::vector<int32_t>(o.bias_rows, o.bias_rows + o.most_rows)
                               : std::vector<int32_t>()),
@@ -26,40 +26,40 @@ struct sextant_decoder {
     lse.resize(static_cast<size_t>(batch * heads * queries));
   }
 
-  std::vector<CachedBatch::Entry> entries(const sextant_decoder_options& o) const {
+  std::vector<CachedBatch::Entry> entries(const sextant_decode_plan_options& o) const {
     std::vector<CachedBatch::Entry> all;
     for (int64_t b = 0; b < o.count; ++b)
-      all.push_back({(&need(o.sequences, "decoder: sequences"))[b], rotation.get()});
+      all.push_back({(&need(o.sequences, "decode plan: sequences"))[b], rotation.get()});
     return all;
   }
 };
 
-sextant_status sextant_decoder_create(const sextant_cache* cache,
-                                      const sextant_decoder_options* options,
-                                      sextant_decoder** decoder) {
+sextant_status sextant_decode_plan_create(const sextant_cache* cache,
+                                          const sextant_decode_plan_options* options,
+                                          sextant_decode_plan** plan) {
   return guarded([&] {
-    const sextant_decoder_options& o = need(options, "options");
+    const sextant_decode_plan_options& o = need(options, "options");
     if (o.count < 0)
-      fail("decoder: count: expected at least 0, but got " + std::to_string(o.count));
+      fail("decode plan: count: expected at least 0, but got " + std::to_string(o.count));
     if (o.bias_rows && o.most_rows < 0)
-      fail("decoder: most_rows: expected at least 0, but got " + std::to_string(o.most_rows));
-    sextant_decoder*& to = need(decoder, "decoder");
-    to = new sextant_decoder(need(cache, "cache").cache, o);
+      fail("decode plan: most_rows: expected at least 0, but got " + std::to_string(o.most_rows));
+    sextant_decode_plan*& to = need(plan, "plan");
+    to = new sextant_decode_plan(need(cache, "cache").cache, o);
   });
 }
 
-void sextant_decoder_destroy(sextant_decoder* decoder) { delete decoder; }
+void sextant_decode_plan_destroy(sextant_decode_plan* plan) { delete plan; }
 
-sextant_status sextant_decoder_step(sextant_decoder* decoder, const sextant_cache* cache) {
-  return guarded([&] { need(decoder, "decoder").decoding.step(need(cache, "cache").cache); });
+sextant_status sextant_decode_plan_step(sextant_decode_plan* plan, const sextant_cache* cache) {
+  return guarded([&] { need(plan, "plan").decoding.step(need(cache, "cache").cache); });
 }
 
-sextant_status sextant_decoder_attend(sextant_decoder* decoder, const sextant_cache* cache,
-                                      const sextant_decoder_call* call, const sextant_array* out,
-                                      const sextant_array* lse) {
+sextant_status sextant_decode_plan_attend(sextant_decode_plan* plan, const sextant_cache* cache,
+                                          const sextant_decode_plan_call* call,
+                                          const sextant_array* out, const sextant_array* lse) {
   return guarded([&] {
-    sextant_decoder& d = need(decoder, "decoder");
-    const sextant_decoder_call& a = need(call, "call");
+    sextant_decode_plan& d = need(plan, "plan");
+    const sextant_decode_plan_call& a = need(call, "call");
     Operands<float> operands = {.q = c::operand_of(a.q, "q"),
                                 .scale = c::scale_of(a.scale, a.q.columns)};
     operands.bias = c::bias_of(a.bias, !d.bias_rows.empty(), "bias");
