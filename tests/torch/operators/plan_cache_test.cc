@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "sextant/position/spectrum.h"
 #include "sextant/torch/layout.h"
+#include "sextant/torch/method.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/equation.h"
 
@@ -66,13 +68,14 @@ TEST(PlanCache, KeepsTheLastOnes) {
 // A query at the last of `keys` positions, rotated at the positions of frames.
 TensorOperands step_of(int64_t keys) {
   const Layout layout = {.queries = 1, .keys = keys, .first_query = keys - 1};
-  return {
-      .q = at::linspace(-1, 1, 16, at::kFloat).view({1, 2, 1, 8}),
-      .k = at::linspace(-1, 2, 8 * keys, at::kFloat).view({1, 1, keys, 8}),
-      .v = at::linspace(1, 3, 8 * keys, at::kFloat).view({1, 1, keys, 8}),
-      .frames = frames(layout),
-      .sweeps = {{.key_ranges = visible_ranges(layout), .rotation = rotation(rotary({.dim = 8}))}},
-      .farthest = layout.farthest_distance()};
+  const auto rows = [](double last, at::IntArrayRef sizes) {
+    return at::linspace(-1, last, c10::multiply_integers(sizes), at::kFloat).view(sizes);
+  };
+  TensorOperands o = plain_operands(rows(1, {1, 2, 1, 8}), rows(2, {1, 1, keys, 8}),
+                                    rows(3, {1, 1, keys, 8}), layout);
+  o.scale = 1;
+  o.sweeps[0].rotation = rotation(rotary({.dim = 8}));
+  return o;
 }
 
 TEST(PlanCache, AStepTakesTheMemoryOfAnEarlierOneAndHasTheBitsOfItsOwnPlan) {
