@@ -37,6 +37,7 @@ set(sextant_core_headers
   sextant/attention/attend.h
   sextant/attention/dropout.h
   sextant/attention/layouts.h
+  sextant/attention/operand_list.h
   sextant/attention/plan.h
   sextant/attention/score.h
   sextant/attention/rotary/cos_sin.h

@@ -40,16 +40,17 @@ function(sextant_light_options target)
   target_compile_options(${target} PRIVATE ${sextant_light})
 endfunction()
 
-# sextant_test(name SOURCES sources... LINK libraries... [SLOW] [HEADERS target]): one GoogleTest
-# program and one CTest entry, both called `name`. `./check --quick` skips tests with SLOW, which
-# gives them the label "slow". HEADERS is the target whose precompiled header the program uses, by
-# default test_headers.
+# sextant_test(name SOURCES sources... LINK libraries... [ALONE sources...] [SLOW] [HEADERS target]):
+# one GoogleTest program and one CTest entry, both called `name`. SOURCES are compiled in batches of
+# four (sextant_sources). `./check --quick` skips tests with SLOW, which gives them the label "slow".
+# HEADERS is the target whose precompiled header the program uses, by default test_headers.
 function(sextant_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW" "HEADERS" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW" "HEADERS" "SOURCES;LINK;ALONE")
   if(NOT arg_HEADERS)
     set(arg_HEADERS test_headers)
   endif()
-  add_executable(${name} ${arg_SOURCES})
+  add_executable(${name})
+  sextant_sources(${name} 4 ${arg_SOURCES} ALONE ${arg_ALONE})
   sextant_compile_options(${name})
   target_compile_options(${name} PRIVATE ${sextant_light}) # no long loops in test code
   sextant_reuse_precompiled(${name} ${arg_HEADERS})

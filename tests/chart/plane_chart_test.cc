@@ -39,7 +39,7 @@ PlaneChart pair_of_panels() {
                      {"stretched", {ring("near", 12, 0.02), ring("far", 30, 0.05)}, 1.7}}};
 }
 
-std::vector<std::string> words_of(const PlaneChart& chart) {
+std::vector<std::string> words_in(const PlaneChart& chart) {
   const Element drawing = parse_xml(svg(chart));
   std::vector<std::string> words;
   for (const Element* text : drawing.all("text")) words.push_back(text->text);
@@ -47,7 +47,7 @@ std::vector<std::string> words_of(const PlaneChart& chart) {
 }
 
 TEST(PlaneChart, ShowsAllThatItWasGiven) {
-  const std::vector<std::string> words = words_of(pair_of_panels());
+  const std::vector<std::string> words = words_in(pair_of_panels());
   for (const char* word : {"A pair in the plane", "base 10000", "as trained", "stretched", "near",
                            "far", "angles of training", "channel 3 to the right, channel 35 up"}) {
     EXPECT_THAT(words, Contains(word));

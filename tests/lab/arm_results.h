@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sextant/lab/plan/arms.h"
+#include "sextant/lab/report/claims.h"
 #include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
@@ -16,6 +17,13 @@ inline Settings settings_of_results() {
   settings.test = {.lengths = {32, 64}, .blocks = 4, .bin = 32};
   settings.retrieval.length = 16;
   settings.retrieval.lengths = {16, 32};
+  return settings;
+}
+
+// The same for models that have learned enough for a ranking.
+inline Settings settings_of_enough() {
+  Settings settings = settings_of_results();
+  settings.training.bytes = kEnoughBytes;
   return settings;
 }
 

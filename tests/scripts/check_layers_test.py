@@ -59,11 +59,13 @@ class CheckLayersTest(unittest.TestCase):
                 self.assertLess(order.index(check_layers.layer_of(other)), order.index(name))
 
     def test_the_picture_marks_what_a_row_may_include(self):
-        rows = {line[2:15].strip(): line[15:15 + 2 * len(check_layers.LAYERS) - 1][::2].rstrip()
-                for line in check_layers.picture().splitlines()[2:-1]}
+        lines = check_layers.picture().splitlines()
+        cells = slice(lines[1].index("a"), lines[1].index("a") + 2 * len(check_layers.LAYERS), 2)
+        rows = {line[2:cells.start].strip(): line[cells].rstrip() for line in lines[2:-1]}
         self.assertEqual(rows["base"], "\\")
-        self.assertEqual(rows["files"], "x  \\")
-        self.assertEqual(rows["lab/plan"], "x  x   x   ox\\")
+        self.assertEqual(rows["files"], "x    \\")
+        self.assertEqual(rows["attention/cpu/tile"], "xxo\\")
+        self.assertEqual(rows["lab/plan"], "x    x   x   ox\\")
 
     def test_one_qualified_name_is_a_type_of_one_header(self):
         disk = "namespace sextant::lab {\nstruct Checkpoint {\n};\n}  // namespace sextant::lab\n"

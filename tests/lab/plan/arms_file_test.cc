@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class Arms : public testing::Test {
+class ArmsFileTest : public testing::Test {
  protected:
   ArmsFile read(const std::string& text) {
     write_text(folder_ / "arms.json", text);
@@ -25,7 +25,7 @@ class Arms : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Arms, AreWordsOrObjects) {
+TEST_F(ArmsFileTest, AreWordsOrObjects) {
   const ArmsFile file = read(R"({"arms": ["rope:base=1e6", {"method": "t5"},
       {"label": "far", "method": "rope", "options": {"dim": 16}}]})");
   ASSERT_EQ(file.arms.size(), 3);
@@ -38,7 +38,7 @@ TEST_F(Arms, AreWordsOrObjects) {
   EXPECT_EQ(file.settings, "{}");
 }
 
-TEST_F(Arms, MayBringSettings) {
+TEST_F(ArmsFileTest, MayBringSettings) {
   const ArmsFile file =
       read(R"({"arms": ["t5"], "settings": {"training": {"bytes": 4096}, "test": {"bin": 8}}})");
   const Settings settings = laid_over({}, file.settings, "arms.json");
@@ -50,7 +50,7 @@ TEST_F(Arms, MayBringSettings) {
                   "arms.json: settings: training: byte: expected no such field, but got one"));
 }
 
-TEST_F(Arms, SayWhatIsWrong) {
+TEST_F(ArmsFileTest, SayWhatIsWrong) {
   refuses("[]", "expected an object, but got array");
   refuses("{}", "arms: expected a value, but it is missing");
   refuses(R"({"arms": []})", "arms: expected a list of methods, but got []");

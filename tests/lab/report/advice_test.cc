@@ -14,13 +14,9 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-Settings enough() {
-  Settings settings = settings_of_results();
-  settings.training.bytes = kEnoughBytes;
-  return settings;
+Advice of(const std::vector<ArmResult>& results) {
+  return advice(findings_of(results, settings_of_enough()));
 }
-
-Advice of(const std::vector<ArmResult>& results) { return advice(findings_of(results, enough())); }
 
 TEST(Advice, WantsBothALossThatHoldsAndPairsThatAreFound) {
   const std::vector<ArmResult> results{
@@ -100,7 +96,7 @@ TEST(Advice, SaysHowManySeedsItRestsOn) {
 
 TEST(Advice, IsNotGivenOnTrainingsThatLearnedTooLittle) {
   const std::vector<ArmResult> results{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
-  Settings settings = enough();
+  Settings settings = settings_of_enough();
   settings.training.bytes = kEnoughBytes - 1;
   EXPECT_THAT(advice_text(advice(findings_of(results, settings))), IsEmpty());
 }

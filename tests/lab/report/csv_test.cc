@@ -14,11 +14,9 @@ using testing::HasSubstr;
 
 constexpr const char* kHeader = "method,seed,measure,length,position,value\n";
 
-Settings small() { return settings_of_results(); }
-
 TEST(ResultsCsv, HasARowForEachNumber) {
   const std::vector<ArmResult> results{arm_result("rope", 0, 1)};
-  const std::string csv = results_csv(findings_of(results, small()));
+  const std::string csv = results_csv(findings_of(results, settings_of_results()));
   EXPECT_THAT(csv, testing::StartsWith(kHeader));
   EXPECT_THAT(csv, HasSubstr("rope,0,sliding_change,64,,1\n"));
   EXPECT_THAT(csv, HasSubstr("rope,0,loss_at,64,32,3\n"));
@@ -28,7 +26,7 @@ TEST(ResultsCsv, HasARowForEachNumber) {
 
 TEST(ResultsCsv, HaveRowsOfRetrieval) {
   const std::vector<ArmResult> results{pair_result("rope", 0, 1, 0.5)};
-  const std::string csv = results_csv(findings_of(results, small()));
+  const std::string csv = results_csv(findings_of(results, settings_of_results()));
   EXPECT_THAT(csv, HasSubstr("rope,0,retrieval,32,30,0.5\n"));
   EXPECT_THAT(csv, HasSubstr("rope,0,retrieval_standard_error,32,8,0.02\n"));
   EXPECT_THAT(csv, HasSubstr("rope,0,retrieval_training,16,20480,1\n"));
@@ -37,7 +35,7 @@ TEST(ResultsCsv, HaveRowsOfRetrieval) {
 TEST(Summary, IsTheMeanAndItsIntervalOverSeeds) {
   const std::vector<ArmResult> results{arm_result("rope", 0, 1), arm_result("rope", 1, 2),
                                        pair_result("rope", 0, 1, 0.5)};
-  const std::string csv = summary_csv(findings_of(results, small()));
+  const std::string csv = summary_csv(findings_of(results, settings_of_results()));
   EXPECT_THAT(csv,
               testing::StartsWith("method,measure,length,distance,seeds,mean,half_interval95\n"));
   EXPECT_THAT(csv, HasSubstr("\nrope,sliding,64,,2,3,6.353"));

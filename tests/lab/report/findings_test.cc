@@ -14,12 +14,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-Settings enough() {
-  Settings settings = settings_of_results();
-  settings.training.bytes = kEnoughBytes;
-  return settings;
-}
-
 // A stretch of rope that has the loss `at_trained` at the training length and no change of its own.
 ArmResult stretch_of_rope(uint64_t seed, double at_trained) {
   ArmResult result = reading(arm_result("pi", seed, 0), "rope");
@@ -30,7 +24,7 @@ ArmResult stretch_of_rope(uint64_t seed, double at_trained) {
 TEST(Findings, HaveTheMeansOfEachMethodOverItsSeeds) {
   const std::vector<ArmResult> results{arm_result("rope", 0, 1), arm_result("rope", 1, 2),
                                        pair_result("rope", 0, 1, 0.25)};
-  const Findings findings = findings_of(results, enough());
+  const Findings findings = findings_of(results, settings_of_enough());
   ASSERT_THAT(findings.methods, SizeIs(1));
   const MethodResult& rope = findings.methods[0];
   EXPECT_DOUBLE_EQ(rope.losses_at(64).sliding.mean, 3);
@@ -49,7 +43,7 @@ TEST(Findings, HaveTheMeansOfEachMethodOverItsSeeds) {
 TEST(Findings, CountWhatAStretchCostsItsBaseAtTheTrainingLength) {
   const std::vector<ArmResult> results{arm_result("rope", 0, 2), stretch_of_rope(0, 1.9),
                                        stretch_of_rope(1, 9)};
-  const Findings findings = findings_of(results, enough());
+  const Findings findings = findings_of(results, settings_of_enough());
   const MethodResult &rope = findings.methods.at(0), &pi = findings.methods.at(1);
   EXPECT_TRUE(rope.is_base);
   EXPECT_FALSE(pi.is_base);
@@ -68,7 +62,7 @@ TEST(Findings, RankCandidatesByLossOfThoseThatHoldAndRetrieve) {
     for (const Candidate& candidate : candidates) all.push_back(candidate.label);
     return all;
   };
-  const Findings findings = findings_of(results, enough());
+  const Findings findings = findings_of(results, settings_of_enough());
   ASSERT_THAT(findings.rankings, SizeIs(2));
   const Ranking& trained = findings.rankings[0];
   EXPECT_FALSE(trained.base.has_value());
@@ -85,7 +79,7 @@ TEST(Findings, KeepDivergedArmsApart) {
   diverged.diverged = true;
   diverged.lengths.clear();
   const std::vector<ArmResult> results{diverged};
-  const Findings findings = findings_of(results, enough());
+  const Findings findings = findings_of(results, settings_of_enough());
   EXPECT_THAT(findings.results, SizeIs(1));
   EXPECT_EQ(findings.methods.at(0).diverged, 1);
   EXPECT_EQ(findings.methods.at(0).verdict, Verdict::kDiverged);
@@ -94,9 +88,9 @@ TEST(Findings, KeepDivergedArmsApart) {
 
 TEST(Findings, MeasureTheSpeedOfTrainingsOnText) {
   std::vector<ArmResult> results{arm_result("rope", 0, 1), pair_result("rope", 0, 1, 1)};
-  EXPECT_EQ(findings_of(results, enough()).bytes_per_second, 0) << "times are unknown";
+  EXPECT_EQ(findings_of(results, settings_of_enough()).bytes_per_second, 0) << "times are unknown";
   for (ArmResult& result : results) result.train_seconds = 100;
-  EXPECT_NEAR(findings_of(results, enough()).bytes_per_second, kEnoughBytes / 100.0, 3);
+  EXPECT_NEAR(findings_of(results, settings_of_enough()).bytes_per_second, kEnoughBytes / 100.0, 3);
 }
 
 }  // namespace

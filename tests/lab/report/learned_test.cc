@@ -25,12 +25,6 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-Settings enough() {
-  Settings settings = settings_of_results();
-  settings.training.bytes = kEnoughBytes;
-  return settings;
-}
-
 ArmResult text(const std::string& label, double trained, double change, uint64_t seed = 0) {
   return at_loss(arm_result(label, seed, change), trained);
 }
@@ -52,7 +46,7 @@ Verdict verdict_of(const Findings& findings, const std::string& label) {
 TEST(LearnedText, IsALossBelowThatOfNone) {
   const std::vector<ArmResult> results{text("none", 2.5, 0.1), text("binary", 2.46, 0.01),
                                        text("alibi", 1.7, 0.01), text("sinusoidal", 2.3, 1)};
-  const Findings findings = findings_of(results, enough(), bigrams_of(2.7));
+  const Findings findings = findings_of(results, settings_of_enough(), bigrams_of(2.7));
   EXPECT_EQ(verdict_of(findings, "binary"), Verdict::kNotLearned) << "by less than the margin";
   EXPECT_EQ(verdict_of(findings, "alibi"), Verdict::kHolds);
   EXPECT_EQ(verdict_of(findings, "sinusoidal"), Verdict::kBreaks);
@@ -67,7 +61,7 @@ TEST(LearnedText, IsSignificantlyBelowThatOfNone) {
   ArmResult lucky = text("binary", 2.3, 0);
   for (AtLength& at : lucky.lengths) at.sliding_blocks = {1.0, 2.6, 2.8, 2.8};
   const std::vector<ArmResult> results{text("none", 2.5, 0), lucky};
-  EXPECT_EQ(verdict_of(findings_of(results, enough()), "binary"), Verdict::kNotLearned);
+  EXPECT_EQ(verdict_of(findings_of(results, settings_of_enough()), "binary"), Verdict::kNotLearned);
 }
 
 TEST(LearnedText, IsComparedSeedBySeed) {
@@ -77,13 +71,13 @@ TEST(LearnedText, IsComparedSeedBySeed) {
     results.push_back(text("none", 2.5 + of_seed, 0, seed));
     results.push_back(text("alibi", 2.2 + 1.01 * of_seed, 0, seed));
   }
-  const Findings findings = findings_of(results, enough());
+  const Findings findings = findings_of(results, settings_of_enough());
   EXPECT_EQ(verdict_of(findings, "alibi"), Verdict::kHolds);
 }
 
 TEST(LearnedText, IsALossBelowThatOfBigramsWithoutNone) {
   const std::vector<ArmResult> results{text("binary", 2.5, 0.01), text("alibi", 1.7, 0.01)};
-  const Findings findings = findings_of(results, enough(), bigrams_of(2.7));
+  const Findings findings = findings_of(results, settings_of_enough(), bigrams_of(2.7));
   EXPECT_EQ(verdict_of(findings, "binary"), Verdict::kNotLearned);
   EXPECT_EQ(verdict_of(findings, "alibi"), Verdict::kHolds);
   EXPECT_EQ(findings.reference.value().name, "bigrams");
@@ -92,7 +86,7 @@ TEST(LearnedText, IsALossBelowThatOfBigramsWithoutNone) {
 
 TEST(LearnedText, IsUnknownWithoutAReference) {
   const std::vector<ArmResult> results{text("alibi", 5.5, 0)};
-  const Findings findings = findings_of(results, enough());
+  const Findings findings = findings_of(results, settings_of_enough());
   EXPECT_FALSE(findings.reference.has_value());
   EXPECT_EQ(method_of(findings, "alibi").text, Learned::kUnknown);
   EXPECT_EQ(verdict_of(findings, "alibi"), Verdict::kHolds);
@@ -101,23 +95,23 @@ TEST(LearnedText, IsUnknownWithoutAReference) {
 TEST(LearnedText, IsInheritedFromTheMethodThatWasTrained) {
   const ArmResult pi = reading(text("pi", 3.5, 0), "rope");
   const std::vector<ArmResult> learned{text("none", 2.5, 0), text("rope", 1.5, 2), pi};
-  EXPECT_EQ(verdict_of(findings_of(learned, enough()), "pi"), Verdict::kBreaks)
+  EXPECT_EQ(verdict_of(findings_of(learned, settings_of_enough()), "pi"), Verdict::kBreaks)
       << "rope has learned, and pi loses it";
   const std::vector<ArmResult> unlearned{text("none", 2.5, 0), text("rope", 2.5, 2), pi};
-  EXPECT_EQ(verdict_of(findings_of(unlearned, enough()), "pi"), Verdict::kNotLearned);
+  EXPECT_EQ(verdict_of(findings_of(unlearned, settings_of_enough()), "pi"), Verdict::kNotLearned);
 }
 
 TEST(LearnedText, OfNoneNeedsBigramsAndABetterMethod) {
   const auto of_none = [](double none, double rope, const Background& background) {
     const std::vector<ArmResult> results{text("none", none, 0), text("rope", rope, 2)};
-    return verdict_of(findings_of(results, enough(), background), "none");
+    return verdict_of(findings_of(results, settings_of_enough(), background), "none");
   };
   EXPECT_EQ(of_none(2.0, 1.5, bigrams_of(2.7)), Verdict::kHolds);
   EXPECT_EQ(of_none(2.5, 1.5, bigrams_of(2.7)), Verdict::kNotLearned) << "hardly below bigrams";
   EXPECT_EQ(of_none(2.0, 2.0, bigrams_of(2.7)), Verdict::kNotLearned) << "nothing is better";
   EXPECT_EQ(of_none(2.0, 1.5, {}), Verdict::kNotLearned) << "bigrams are unknown";
   const std::vector<ArmResult> alone{text("none", 2.0, 0)};
-  EXPECT_EQ(verdict_of(findings_of(alone, enough(), bigrams_of(2.7)), "none"),
+  EXPECT_EQ(verdict_of(findings_of(alone, settings_of_enough(), bigrams_of(2.7)), "none"),
             Verdict::kNotLearned);
 }
 
@@ -125,7 +119,7 @@ TEST(LearnedRetrieval, IsHalfOfThePairsNearInSequencesOfTheTrainedLength) {
   const std::vector<ArmResult> results{pair_result("alibi", 0, 0.5, 0.1),
                                        pair_result("rope", 0, 0.45, 0.1),
                                        reading(pair_result("rerope", 0, 0.9, 0.9), "rope")};
-  const Findings findings = findings_of(results, enough());
+  const Findings findings = findings_of(results, settings_of_enough());
   EXPECT_EQ(method_of(findings, "alibi").retrieval, Learned::kYes);
   EXPECT_EQ(method_of(findings, "rope").retrieval, Learned::kNo);
   EXPECT_EQ(method_of(findings, "rerope").retrieval, Learned::kNo) << "by the weights of rope";
@@ -151,7 +145,7 @@ std::vector<ArmResult> unlearned(uint64_t seeds) {
 
 class Unlearned : public testing::TestWithParam<uint64_t> {
  protected:
-  Findings findings_ = findings_of(unlearned(GetParam()), enough(), bigrams_of(2.9));
+  Findings findings_ = findings_of(unlearned(GetParam()), settings_of_enough(), bigrams_of(2.9));
 };
 
 TEST_P(Unlearned, HasNoGreenVerdictInThePage) {
@@ -213,7 +207,7 @@ TEST(LeftOut, AreMethodsWithoutRetrievalWhereOthersHaveIt) {
                                        text("t5", 1.8, 0),     pair_result("t5", 0, 1, 0.8),
                                        text("shaw", 1.9, 0),   pair_result("shaw", 0, 1, 0.9),
                                        text("binary", 2.5, 0), pair_result("binary", 0, 1, 0.9)};
-  const Findings findings = findings_of(results, enough());
+  const Findings findings = findings_of(results, settings_of_enough());
   ASSERT_THAT(findings.rankings, SizeIs(1));
   const Ranking& ranking = findings.rankings[0];
   EXPECT_THAT(ranking.without_text, ElementsAre("binary"));
@@ -230,7 +224,7 @@ TEST(LeftOut, IsRetrievalThatNoMethodLearned) {
   const std::vector<ArmResult> results{text("none", 2.5, 0),  pair_result("none", 0, 0.1, 0.1),
                                        text("alibi", 1.7, 0), pair_result("alibi", 0, 0.1, 0.1),
                                        text("rope", 1.6, 2),  pair_result("rope", 0, 0.1, 0.1)};
-  const Findings findings = findings_of(results, enough());
+  const Findings findings = findings_of(results, settings_of_enough());
   const Advice advised = advice(findings);
   EXPECT_EQ(advised.train,
             "**Train with alibi**: it has a loss of 1.700 at 64 bytes (1.700 at 32).");

@@ -22,8 +22,6 @@
 namespace sextant::lab {
 namespace {
 
-Settings small() { return settings_of_results(); }
-
 // The loss of method n changes by 0.01 (7 n mod `count`) nats.
 std::vector<ArmResult> results(int count) {
   std::vector<ArmResult> all;
@@ -34,7 +32,7 @@ std::vector<ArmResult> results(int count) {
 }
 
 std::vector<NamedChart> charts_of(const std::vector<ArmResult>& all) {
-  return charts(findings_of(all, small()));
+  return charts(findings_of(all, settings_of_results()));
 }
 
 TEST(Charts, AreOneOfAKindForTenMethodsInTheirOrder) {
@@ -140,7 +138,7 @@ std::vector<ArmResult> with_pictures() {
 
 TEST(Maps, AreOfAllMethodsAndOfThoseThatWereTrained) {
   const std::vector<ArmResult> all = with_pictures();
-  const Findings findings = findings_of(all, small());
+  const Findings findings = findings_of(all, settings_of_results());
   std::vector<std::string> files;
   for (const NamedMap& named : maps(findings)) {
     files.push_back(named.file);
@@ -153,12 +151,13 @@ TEST(Maps, AreOfAllMethodsAndOfThoseThatWereTrained) {
   const chart::HeatMap by_distance = maps(findings)[1].map;
   EXPECT_THAT(by_distance.rows.names, testing::ElementsAre("rope", "learned", "window"));
   EXPECT_THAT(by_distance.columns.names, testing::ElementsAre("0", "1", "2–3"));
-  EXPECT_TRUE(maps(findings_of(results(3), small())).empty()) << "old results have none";
+  EXPECT_TRUE(maps(findings_of(results(3), settings_of_results())).empty())
+      << "old results have none";
 }
 
 TEST(Products, AreATableOfMeansOverHeads) {
   const std::vector<ArmResult> all = with_pictures();
-  const Findings findings = findings_of(all, small());
+  const Findings findings = findings_of(all, settings_of_results());
   const std::vector<ResultTable> found = tables(findings);
   const auto table = std::ranges::find_if(
       found, [](const ResultTable& one) { return one.columns.front().name == "no W"; });
@@ -177,10 +176,10 @@ TEST(Products, AreATableOfMeansOverHeads) {
 
 TEST(ScoresByDistance, HaveTheMeanOverHeadsInTheirBand) {
   const std::vector<ArmResult> all = with_pictures();
-  const Findings findings = findings_of(all, small());
+  const Findings findings = findings_of(all, settings_of_results());
   std::vector<const MethodResult*> methods;
   for (const MethodResult& method : findings.methods) methods.push_back(&method);
-  const chart::LineChart chart = scores_by_distance(methods, small(), "title");
+  const chart::LineChart chart = scores_by_distance(methods, settings_of_results(), "title");
   ASSERT_EQ(chart.series.size(), 2);
   EXPECT_EQ(chart.series[0].name, "rope");
   EXPECT_THAT(chart.series[0].x, testing::ElementsAre(1, 2)) << "3 is not seen";
@@ -208,7 +207,7 @@ TEST(Report, RefusesOtherValuesThanNumbersInItsFile) {
 }
 
 TEST(Report, OpensWithTheAnswerAndTheChartOfAllLengths) {
-  Settings settings = small();
+  Settings settings = settings_of_results();
   settings.training.bytes = kEnoughBytes;
   const std::vector<ArmResult> all{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
   const chart::Report page = report_page({}, findings_of(all, settings), "sextant survey", "");
@@ -226,7 +225,8 @@ TEST(Report, OpensWithTheAnswerAndTheChartOfAllLengths) {
 // A phone shows the first columns of a table, so these contain the result.
 TEST(Report, TablesHaveTheVerdictAndTheChangeAfterTheName) {
   const std::vector<ArmResult> all{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
-  const chart::Report page = report_page({}, findings_of(all, small()), "sextant survey", "");
+  const chart::Report page =
+      report_page({}, findings_of(all, settings_of_results()), "sextant survey", "");
   const auto& first = std::get<chart::Table>(page.sections.front().blocks.front());
   std::vector<std::string> names;
   for (const chart::Column& column : first.columns) names.push_back(column.name);
@@ -238,9 +238,9 @@ TEST(Report, TablesHaveTheVerdictAndTheChangeAfterTheName) {
 
 TEST(Report, OfSomeArmsIsMarkedAndWrittenAnew) {
   const TemporaryFolder folder;
-  const nlohmann::json manifest{{"settings", small()}};
-  const Findings two = findings_of(results(2), small());
-  const Findings three = findings_of(results(3), small());
+  const nlohmann::json manifest{{"settings", settings_of_results()}};
+  const Findings two = findings_of(results(2), settings_of_results());
+  const Findings three = findings_of(results(3), settings_of_results());
   write_results(folder.path(), manifest, two, "sextant survey");
   EXPECT_TRUE(is_written(folder.path(), manifest, two, ""));
   write_report(folder.path(), manifest, two, "sextant survey", status_of(2, 5));
@@ -252,11 +252,13 @@ TEST(Report, OfSomeArmsIsMarkedAndWrittenAnew) {
 
 TEST(Report, ASmallerSurveyLeavesNoChartOfALargerOne) {
   const TemporaryFolder folder;
-  const nlohmann::json manifest{{"settings", small()}};
-  write_results(folder.path(), manifest, findings_of(results(12), small()), "sextant survey");
+  const nlohmann::json manifest{{"settings", settings_of_results()}};
+  write_results(folder.path(), manifest, findings_of(results(12), settings_of_results()),
+                "sextant survey");
   EXPECT_TRUE(std::filesystem::exists(folder / "training-2.svg"));
   EXPECT_THAT(read_text(folder / "report.html"), testing::HasSubstr("split over several charts"));
-  write_results(folder.path(), manifest, findings_of(results(3), small()), "sextant survey");
+  write_results(folder.path(), manifest, findings_of(results(3), settings_of_results()),
+                "sextant survey");
   EXPECT_TRUE(std::filesystem::exists(folder / "training.svg"));
   EXPECT_FALSE(std::filesystem::exists(folder / "training-2.svg"));
   EXPECT_FALSE(std::filesystem::exists(folder / "training-2.png"));

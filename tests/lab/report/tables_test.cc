@@ -12,10 +12,8 @@ namespace {
 
 using testing::HasSubstr;
 
-Settings small() { return settings_of_results(); }
-
 std::string text_of(const std::vector<ArmResult>& results) {
-  return tables_text(findings_of(results, small()));
+  return tables_text(findings_of(results, settings_of_results()));
 }
 
 TEST(Table, SaysWhoHoldsAndWhoBreaks) {
@@ -44,7 +42,7 @@ TEST(Table, HoldsReadingsAgainstTheMethodThatWasTrained) {
   const std::vector<ArmResult> results{arm_result("rope", 0, 2), pair_result("rope", 0, 1, 0.1),
                                        costly, reading(pair_result("pi", 0, 0.5, 0.75), "rope"),
                                        reading(arm_result("rerope", 0, 0.01), "rope")};
-  const Findings findings = findings_of(results, small());
+  const Findings findings = findings_of(results, settings_of_results());
   EXPECT_EQ(findings.methods[1].verdict, Verdict::kBreaks);
   const std::string text = tables_text(findings);
   const size_t stretches = text.find("How to stretch the trained rope");
@@ -77,7 +75,7 @@ TEST(Table, ShowsWhatIsLostWithChannels) {
   found.arm.drop_channels = 1;
   const std::vector<ArmResult> results{arm_result("rope", 0, 2), arm_result("binary", 0, 0.5),
                                        pair_result("binary", 0, 1, 0.75), dropped, found};
-  const Findings findings = findings_of(results, small());
+  const Findings findings = findings_of(results, settings_of_results());
   EXPECT_FALSE(findings.methods[1].is_base) << "no stretch has its weights";
   EXPECT_THAT(summary_csv(findings), HasSubstr("\nbinary:drop_channels=1,lost,32,,1,0.25,\n"));
   const std::string text = tables_text(findings);

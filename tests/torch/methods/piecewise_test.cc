@@ -21,7 +21,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-constexpr double kExact = 1e-12;  // angles in double on one side, exact on the other
+constexpr double kAngles = 1e-12;  // angles in double on one side, exact on the other
 
 // The relative position of a query at position i and a key at j; nullopt: the key is not visible.
 using Formula = std::function<std::optional<double>(int64_t i, int64_t j)>;
@@ -122,7 +122,7 @@ TEST_P(Piecewise, IsRopeAtTheRelativePositionsOfItsFormula) {
                         .causal = causal};
       const Layer layer(kSmallShape, p);
       const at::Tensor out = attend_with(*method, layer.q, layer.k, layer.v, p, 0, {});
-      EXPECT_LE(largest_difference(out, expected(trial, layer, p)), kExact)
+      EXPECT_LE(largest_difference(out, expected(trial, layer, p)), kAngles)
           << queries << " queries, " << keys << " keys" << (causal ? ", causal" : "");
     }
 }
@@ -163,11 +163,11 @@ TEST(Piecewise, AWindowAsWideAsTheTextIsRope) {
   const Layout p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
   const at::Tensor rope = run("rope", json::object(), p);
   for (const char* name : {"rerope", "leaky-rerope", "self-extend"})
-    EXPECT_LE(largest_difference(run(name, {{"window", 9}}, p), rope), kExact) << name;
+    EXPECT_LE(largest_difference(run(name, {{"window", 9}}, p), rope), kAngles) << name;
   EXPECT_LE(
       largest_difference(run("dual-chunk", {{"chunk_size", 9}, {"local_window", 0}}, p), rope),
-      kExact);
-  EXPECT_LE(largest_difference(run("streaming", {{"recent", 8}}, p), rope), kExact);
+      kAngles);
+  EXPECT_LE(largest_difference(run("streaming", {{"recent", 8}}, p), rope), kAngles);
 }
 
 TEST(Piecewise, TakesTheOptionsOfRope) {
@@ -175,7 +175,7 @@ TEST(Piecewise, TakesTheOptionsOfRope) {
   const json options = {{"pairing", "interleaved"}, {"dim", 4}, {"base", 500.0}};
   json wide = options;
   wide["window"] = 12;
-  EXPECT_LE(largest_difference(run("rerope", wide, p), run("rope", options, p)), kExact);
+  EXPECT_LE(largest_difference(run("rerope", wide, p), run("rope", options, p)), kAngles);
   EXPECT_THAT(
       [&] {
         run("rerope", {{"axes", "blocks"}, {"sections", {3}}}, p);
@@ -198,11 +198,11 @@ TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
       return more;
     };
     for (const char* name : {"rerope", "leaky-rerope", "self-extend"})
-      EXPECT_LE(largest_difference(run(name, with({{"window", 9}}), p), rope), kExact) << name;
+      EXPECT_LE(largest_difference(run(name, with({{"window", 9}}), p), rope), kAngles) << name;
     EXPECT_LE(largest_difference(
                   run("dual-chunk", with({{"chunk_size", 9}, {"local_window", 0}}), p), rope),
-              kExact);
-    EXPECT_LE(largest_difference(run("streaming", with({{"recent", 8}}), p), rope), kExact);
+              kAngles);
+    EXPECT_LE(largest_difference(run("streaming", with({{"recent", 8}}), p), rope), kAngles);
   }
   // A distance beyond the window is mapped first, then multiplied by the stretched frequency.
   const at::Tensor slow = run("leaky-rerope", {{"window", 3}, {"stretch", "linear*4"}}, p);
@@ -235,18 +235,18 @@ TEST(DualChunk, SharpensByTheLengthOfTheText) {
     return run("dual-chunk", {{"mscale", mscale}, {"dynamic", dynamic}, {"dim", 4}}, p);
   };
   const at::Tensor whole = of("chunk-llama", "length");
-  EXPECT_LE(largest_difference(whole, of(at(21, 0.05), "query")), kExact);
+  EXPECT_LE(largest_difference(whole, of(at(21, 0.05), "query")), kAngles);
   const at::Tensor each = of("chunk-llama", "query");
   for (const int64_t row : {0, 7, 8, 20})
     EXPECT_LE(
         largest_difference(each.select(2, row), of(at(row + 1, 0.05), "query").select(2, row)),
-        kExact)
+        kAngles)
         << row;
   // Qwen's factor also scales the channels that are not rotated.
   const Layer layer(kSmallShape, p);
   const at::Tensor qwen = attend_with(*method_of("dual-chunk", kSmallShape, R"({"dim": 4})"),
                                       layer.q * at(21, 0.1), layer.k, layer.v, p, 0, {});
-  EXPECT_LE(largest_difference(of("qwen", "length"), qwen), kExact);
+  EXPECT_LE(largest_difference(of("qwen", "length"), qwen), kAngles);
 }
 
 TEST(Piecewise, DistancesBeyondTheWindowAreExactFarOut) {
@@ -268,7 +268,7 @@ TEST(Piecewise, LogNGrowsQueriesPastTheTrainingLength) {
   const at::Tensor scaled = layer.q * at::clamp_min(at::log(n) / std::log(5.0), 1);
   EXPECT_LE(largest_difference(plain, attend_with(*method_of("rerope", kSmallShape), scaled,
                                                   layer.k, layer.v, p, 0, {})),
-            kExact);
+            kAngles);
   EXPECT_THAT(
       [&] {
         run("rerope", {{"log_n", 1}}, p);
@@ -293,7 +293,7 @@ TEST(Streaming, NeedsNoKeyThatACacheHasDropped) {
     EXPECT_LE(largest_difference(attend_with(*method, layer.q.slice(2, n, n + 1), kept(layer.k),
                                              kept(layer.v), cached, 0, {}),
                                  out.slice(2, n, n + 1)),
-              kExact);
+              kAngles);
   }
 }
 

@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-constexpr double kExact = 1e-13;
+constexpr double kSummed = 1e-13;
 constexpr int64_t kWidth = kSmallShape.width;
 
 const char* const kTanh = R"({"over": "input"})";
@@ -65,7 +65,7 @@ TEST_P(RecursiveOverInput, IsTheCellStepByStep) {
   const at::Tensor expected = by_steps(GetParam(), x_, parameters_);
   for (const bool causal : {true, false}) {
     const Layout whole = {.batch = 2, .queries = 9, .keys = 9, .causal = causal};
-    EXPECT_LT(largest_difference(embed(x_, whole), expected), kExact);
+    EXPECT_LT(largest_difference(embed(x_, whole), expected), kSummed);
     // Positions do not matter, only where the sequence begins.
     Layout shifted = whole;
     shifted.first_query = shifted.first_key = 1000;
@@ -99,7 +99,7 @@ TEST_P(RecursiveOverInput, AnySplitGivesTheResultOfOneCall) {
       if (first > 0) part.input_before = whole.narrow(1, first - 1, 1);
       EXPECT_LT(
           largest_difference(embed(x_.slice(1, first, last), part), whole.slice(1, first, last)),
-          kExact);
+          kSummed);
     }
   }
 }
@@ -114,7 +114,7 @@ TEST_P(RecursiveOverInput, EachPackedSequenceBeginsAnew) {
   for (const auto& [first, last] : {std::pair{0, 4}, {4, 9}})
     EXPECT_LT(largest_difference(out.slice(1, first, last),
                                  by_steps(GetParam(), x_.slice(1, first, last), parameters_)),
-              kExact);
+              kSummed);
 }
 
 // The second of two cached sequences continues, the first begins.
@@ -128,8 +128,8 @@ TEST_P(RecursiveOverInput, CachedSequencesContinueFromTheirOwnState) {
   const at::Tensor out = embed(at::cat({x.slice(1, 0, 3), other.slice(1, 5, 9)}, 1), layout);
   EXPECT_LT(
       largest_difference(out.slice(1, 0, 3), by_steps(GetParam(), x.slice(1, 0, 3), parameters_)),
-      kExact);
-  EXPECT_LT(largest_difference(out.slice(1, 3, 7), whole.slice(1, 5, 9)), kExact);
+      kSummed);
+  EXPECT_LT(largest_difference(out.slice(1, 3, 7), whole.slice(1, 5, 9)), kSummed);
 }
 
 TEST_P(RecursiveOverInput, RefusesALayoutWhoseEarlierStateIsUnknown) {

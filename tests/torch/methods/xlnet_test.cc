@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kSegments = R"({"untie_r": false, "segments": true, "clamp_len": 4})";
 
-at::Tensor run(const std::string& options, const Layout& p, Parameters parameters,
-               const Layer& layer) {
+at::Tensor xlnet(const std::string& options, const Layout& p, Parameters parameters,
+                 const Layer& layer) {
   return attend_with(*method_of("xlnet", kSmallShape, options), layer.q, layer.k, layer.v, p, 1,
                      parameters);
 }
@@ -50,7 +50,7 @@ TEST(Xlnet, AddsTheThreeTermsOfTheCode) {
   const Layout p = pairs_of_sequences();
   const Layer layer(kSmallShape, p);
   EXPECT_LE(
-      largest_difference(run(kSegments, p, parameters, layer), official(p, parameters, layer)),
+      largest_difference(xlnet(kSegments, p, parameters, layer), official(p, parameters, layer)),
       1e-12);
 }
 
@@ -58,9 +58,9 @@ TEST(Xlnet, OneVectorAddedToBothSegmentEmbeddingsChangesNothing) {
   auto parameters = random_parameters(*method_of("xlnet", kSmallShape, kSegments));
   const Layout p = pairs_of_sequences();
   const Layer layer(kSmallShape, p);
-  const at::Tensor out = run(kSegments, p, parameters, layer);
+  const at::Tensor out = xlnet(kSegments, p, parameters, layer);
   parameters[6] = parameters[6] + normal({1, 4, 6});
-  EXPECT_LE(largest_difference(run(kSegments, p, parameters, layer), out), 1e-13);
+  EXPECT_LE(largest_difference(xlnet(kSegments, p, parameters, layer), out), 1e-13);
 }
 
 TEST(Xlnet, ReversedReadsTheTextBackwards) {
@@ -69,8 +69,8 @@ TEST(Xlnet, ReversedReadsTheTextBackwards) {
   const Layer layer(kSmallShape, p);
   Layer backwards = layer;
   for (at::Tensor* x : {&backwards.q, &backwards.k, &backwards.v}) *x = x->flip(2);
-  EXPECT_LE(largest_difference(run(R"({"reversed": true})", p, parameters, layer),
-                               run("{}", p, parameters, backwards).flip(2)),
+  EXPECT_LE(largest_difference(xlnet(R"({"reversed": true})", p, parameters, layer),
+                               xlnet("{}", p, parameters, backwards).flip(2)),
             1e-13);
 }
 
@@ -82,10 +82,10 @@ TEST(Xlnet, StreamsDifferInTheMask) {
   const Layer layer(kSmallShape, p);
   const at::Tensor rank = at::tensor({2, 0, 3, 1}, at::kLong);
   p.mask = (rank.unsqueeze(1) > rank.unsqueeze(0)).view({1, 1, 4, 4});
-  const at::Tensor query_stream = run("{}", p, parameters, layer);
+  const at::Tensor query_stream = xlnet("{}", p, parameters, layer);
   EXPECT_EQ(query_stream.select(2, 1).abs().max().item<double>(), 0);  // the first sees nothing
   p.mask = at::logical_or(p.mask, at::eye(4, at::kBool));
-  const at::Tensor content_stream = run("{}", p, parameters, layer);
+  const at::Tensor content_stream = xlnet("{}", p, parameters, layer);
   const at::Tensor v = layer.v.repeat_interleave(2, 1);
   EXPECT_LE(largest_difference(content_stream.select(2, 1), v.select(2, 1)), 1e-14);
 }
@@ -95,7 +95,7 @@ TEST(Xlnet, SegmentsAndTheOptionGoTogether) {
   const Layer layer(kSmallShape, p);
   const auto fails = [&](const std::string& options, const char* text) {
     const auto parameters = random_parameters(*method_of("xlnet", kSmallShape, options));
-    EXPECT_THAT([&] { run(options, p, parameters, layer); },
+    EXPECT_THAT([&] { xlnet(options, p, parameters, layer); },
                 ::testing::ThrowsMessage<Error>(::testing::HasSubstr(text)));
   };
   fails("{}", "segments: expected true");

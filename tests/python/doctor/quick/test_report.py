@@ -50,7 +50,7 @@ class Command(unittest.TestCase):
         self.assertTrue(str(report).endswith("verdict: cannot be judged"))
 
     def test_a_refusal_is_an_error(self):
-        with self.assertRaisesRegex(ReadingError, "doctor: --examined: expected"):
+        with self.assertRaisesRegex(ReadingError, "standard input: expected values"):
             Report.of("{}")
 
 
