@@ -13,11 +13,13 @@ namespace {
 
 using nlohmann::json;
 
+// A mean, or an error, that was not kept is NaN.
 Mean mean_from(const json& object) {
+  Mean mean{.value = NAN, .error = NAN};
+  if (object.is_null()) return mean;
   JsonFields fields(object, "result: mean");
-  Mean mean;
   fields.read("mean", mean.value);
-  fields.read("standard_error", mean.error);
+  if (fields.has("standard_error")) fields.read("standard_error", mean.error);
   fields.finish();
   return mean;
 }
@@ -129,7 +131,18 @@ Pictures pictures_from(const json& object) {
   return pictures;
 }
 
-json as_json(const Mean& mean) { return {{"mean", mean.value}, {"standard_error", mean.error}}; }
+json as_json(const Mean& mean) {
+  if (std::isnan(mean.value)) return {};
+  json out{{"mean", mean.value}};
+  if (!std::isnan(mean.error)) out["standard_error"] = mean.error;
+  return out;
+}
+
+// Details that a file without them leaves empty (survey_record.h).
+template <class T>
+void read_if_kept(const JsonFields& fields, const std::string& name, T& value) {
+  if (fields.has(name)) fields.read(name, value);
+}
 
 }  // namespace
 
@@ -175,25 +188,25 @@ void to_json(json& out, const ArmResult& result) {
 void from_json(const json& json, ArmResult& result) {
   JsonFields fields(json, "result");
   result.arm = fields.at("arm").get<Arm>();
-  fields.read("diverged", result.diverged);
-  fields.read("message", result.message);
-  fields.read("weights", result.weights);
-  fields.read("train_seconds", result.train_seconds);
-  fields.read("test_seconds", result.test_seconds);
-  for (const nlohmann::json& entry : fields.at("lengths")) {
+  read_if_kept(fields, "diverged", result.diverged);
+  read_if_kept(fields, "message", result.message);
+  read_if_kept(fields, "weights", result.weights);
+  read_if_kept(fields, "train_seconds", result.train_seconds);
+  read_if_kept(fields, "test_seconds", result.test_seconds);
+  for (const nlohmann::json& entry : fields.value("lengths")) {
     JsonFields at(entry, "result: lengths");
     AtLength length;
     at.read("length", length.length);
-    length.loss = mean_from(at.at("loss"));
+    length.loss = mean_from(at.value("loss"));
     length.sliding = mean_from(at.at("sliding"));
-    length.loss_change = mean_from(at.at("loss_change"));
+    length.loss_change = mean_from(at.value("loss_change"));
     length.sliding_change = mean_from(at.at("sliding_change"));
     if (entry.contains("sliding_blocks")) at.read("sliding_blocks", length.sliding_blocks);
     at.finish();
     result.lengths.push_back(length);
   }
-  fields.read("loss_at", result.loss_at);
-  for (const nlohmann::json& entry : fields.at("attention")) {
+  read_if_kept(fields, "loss_at", result.loss_at);
+  for (const nlohmann::json& entry : fields.value("attention")) {
     JsonFields at(entry, "result: attention");
     AttentionAt found;
     at.read("length", found.length);
@@ -204,7 +217,7 @@ void from_json(const json& json, ArmResult& result) {
     at.finish();
     result.attention.push_back(found);
   }
-  for (const nlohmann::json& entry : fields.at("retrieval")) {
+  for (const nlohmann::json& entry : fields.value("retrieval")) {
     JsonFields at(entry, "result: retrieval");
     AtDistance found;
     at.read("length", found.length);
@@ -214,8 +227,8 @@ void from_json(const json& json, ArmResult& result) {
     at.finish();
     result.retrieval.push_back(found);
   }
-  fields.read("train_loss", result.train_loss);
-  fields.read("machine", result.machine);
+  read_if_kept(fields, "train_loss", result.train_loss);
+  read_if_kept(fields, "machine", result.machine);
   if (json.contains("positions")) result.positions = products_from(fields.at("positions"));
   if (json.contains("pictures")) result.pictures = pictures_from(fields.at("pictures"));
   fields.finish();
