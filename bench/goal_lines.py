@@ -1,8 +1,7 @@
 """The goals for speed and memory, and the lines that compare measured files with them.
 
 A line compares the least times of the rounds with its bound, and also shows the median. A limit is
-the best possible value on this machine, computed from the steps of the kernels in the same run or
-by counting operations.
+the best possible value on this machine, if all products ran at the peak of the same run.
 """
 
 import dataclasses
@@ -61,22 +60,22 @@ def cells(document, kind, passes):
                 yield f"{kind} {passes}, N {length}, D {size}", size, rows
 
 
-def shares(document, kinds, passes, bounds, limits):
-    """Lines with the fraction of the peak of the same rounds; bounds and limits by head size."""
+def shares(document, kinds, passes, bounds):
+    """Lines with the fraction of the peak of the same rounds; bounds by head size."""
     for kind in kinds:
         for what, size, rows in cells(document, kind, passes):
             least, median = (total(rows, "multiplying", how) / total(rows, "ours", how)
                              for how in ("least", "median"))
-            yield Line(what, least, bounds[size], False, median, limits.get(size))
+            yield Line(what, least, bounds[size], False, median)
 
 
-def of_plain(document, kinds, passes, bounds, limits=None):
+def of_plain(document, kinds, passes, bounds):
     """Lines with the time as a multiple of plain attention's."""
     for kind in kinds:
         for what, size, rows in cells(document, kind, passes):
             least, median = (total(rows, "ours", how) / total(rows, "plain", how)
                              for how in ("least", "median"))
-            yield Line(what, least, bounds[size], True, median, (limits or {}).get(size))
+            yield Line(what, least, bounds[size], True, median)
 
 
 def both_sizes(bound):
@@ -86,71 +85,8 @@ def both_sizes(bound):
 FORWARD_BOUNDS, BACKWARD_BOUNDS = {64: 0.90, 128: 0.94}, both_sizes(0.92)
 
 
-def steps(results, kernel, size):
-    """{name: row} of the steps of a kernel, each timed alone; without `all`, which runs them in
-    turn."""
-    if "kernels" not in results:
-        return {}
-    rows = find(results["kernels"]["measured"], kernel=kernel, head_dim=size)
-    return {row["step"]: row for row in rows if row["step"] != "all"}
-
-
-def with_products_at_peak(steps, peak=None):
-    """The seconds of a kernel if its products ran at the peak (default: of multiply-adds) and all
-    other steps at their measured times."""
-    return sum(row["operations"] / (peak or row["fma_peak"]) if row["operations"] else row["least"]
-               for row in steps.values())
-
-
-def forward_limits(results, peak=None):
-    """The fraction of the peak of one core (default: of multiply-adds) that the forward pass can
-    reach, by head size."""
-    limits = {}
-    for size in HEAD_SIZES:
-        if known := steps(results, "forward", size):
-            ideal = sum(row["operations"] / (peak or row["fma_peak"]) for row in known.values())
-            limits[size] = ideal / with_products_at_peak(known, peak)
-    return limits
-
-
-def backward_limits(results):
-    """The fraction of the multiply-add peak that the backward pass can reach, by head size."""
-    limits = {}
-    for size in HEAD_SIZES:
-        if known := steps(results, "backward", size):
-            ideal = sum(row["operations"] / row["fma_peak"] for row in known.values())
-            limits[size] = ideal / with_products_at_peak(known)
-    return limits
-
-
-def limits_with_backward(results):
-    """The same for both passes together: 2 products forward and 5 backward, all of one size."""
-    backward = backward_limits(results)
-    return {size: 7 / (2 / forward + 5 / backward[size])
-            for size, forward in forward_limits(results).items()}
-
-
-def every_distance_limits(results, passes):
-    """The multiple of plain attention's time if all products ran at the peak: the forward pass has
-    one more product, q A, and the backward pass three more, q A, dq and dA."""
-    limits = {}
-    for size in HEAD_SIZES:
-        if forward := steps(results, "forward", size):
-            table = steps(results, "every distance", size)["q A"]
-            more = table["operations"] / table["fma_peak"]
-            plain = with_products_at_peak(forward)
-            if passes == "with backward":
-                backward = steps(results, "backward", size)
-                strips = backward["q k"]["operations"] / forward["q k"]["operations"]
-                plain, more = strips * plain + with_products_at_peak(backward), 4 * strips * more
-            limits[size] = 1 + more / plain
-    return limits
-
-
 def plain_forward(results):
-    document = results["attention"]
-    limits = forward_limits(results)
-    yield from shares(document, ("causal", "full"), "forward", FORWARD_BOUNDS, limits)
+    yield from shares(results["attention"], ("causal", "full"), "forward", FORWARD_BOUNDS)
 
 
 def flash(results):
@@ -164,16 +100,14 @@ def flash(results):
 
 
 def plain_backward(results):
-    document = results["attention"]
-    limits = limits_with_backward(results)
-    yield from shares(document, ("causal", "full"), "with backward", BACKWARD_BOUNDS, limits)
+    yield from shares(results["attention"], ("causal", "full"), "with backward", BACKWARD_BOUNDS)
 
 
 def plain_by_amx(passes, bounds):
     """Lines with the fraction of the multiply-add peak, although AMX computes these products."""
     def lines(results):
         document = results["amx"]
-        return shares(document, ("causal", "full"), passes, bounds, {}) if document["amx"] else ()
+        return shares(document, ("causal", "full"), passes, bounds) if document["amx"] else ()
     return lines
 
 
@@ -190,8 +124,7 @@ def shaw(results):
 def every_distance(results):
     document = results["attention"]
     for passes, bound in (("forward", 1.45), ("with backward", 1.65)):
-        yield from of_plain(document, ("every-distance",), passes, both_sizes(bound),
-                            every_distance_limits(results, passes))
+        yield from of_plain(document, ("every-distance",), passes, both_sizes(bound))
 
 
 def deberta(results):
@@ -206,8 +139,7 @@ def piecewise(results):
 def bfloat16(results):
     document = results["bfloat16"]
     if document["bfloat16_peak"] > 0:
-        limits = forward_limits(results, document["bfloat16_peak"] / document["threads"])
-        yield from shares(document, ("causal", "full"), "forward", {64: 0.84, 128: 0.90}, limits)
+        yield from shares(document, ("causal", "full"), "forward", {64: 0.84, 128: 0.90})
 
 
 def eager(results):
@@ -232,13 +164,10 @@ def backward_products(kind, length):
 
 def beside_eager(results, document):
     length = 2048
-    limits = backward_limits(results)
     for size in HEAD_SIZES:
         for row in find(document["measured"], head_dim=size, length=length, **{"pass": "backward"}):
             ours, theirs = row["ours"], row["eager"]
-            # All products at the peak, and the other steps of plain attention.
-            others = 5 / limits[size] - 5 if limits else 0
-            products = backward_products(row["kind"], length) + others
+            products = backward_products(row["kind"], length)
             at_peak = row["multiplying"]["least"] * products / 5
             yield Line(f"{row['kind']} backward, N {length}, D {size}",
                        theirs["least"] / ours["least"], 5, False,

@@ -22,7 +22,7 @@ With --python, an interpreter with PyTorch 2, and --library, the library built f
 attention is timed too (scripts/check_torch.sh builds one: build/with-torch-VERSION/lib/
 libsextant_torch.so, with build/torch-VERSION/bin/python).
 
-bench/goal_lines.py defines the goals. docs/internals/kernels.md explains each limit.
+bench/goal_lines.py defines the goals. docs/internals/kernels.md has the limit of each kernel.
 """
 
 import argparse
@@ -57,7 +57,6 @@ def commands(options):
     attention, kinds = [programs / "bench_attention", *threads], ["--kinds", joined(FORWARD)]
     plain = ["--kinds", "causal,full"]
     result = {
-        "kernels": [programs / "bench_kernels", "--rounds", 20 * options.rounds],
         "position": [programs / "bench_position", "--rounds", 3 * options.rounds],
         "rotation": [programs / "bench_rotate", *threads, "--rounds", 3 * options.rounds],
         "training": [programs / "bench_training", "--rounds", 3 * options.rounds],
@@ -94,7 +93,7 @@ def commands(options):
 
 
 def build_program(build, target):
-    """Builds a program of bench/limits, which is not part of the default build. Does nothing in a
+    """Builds a program that is not part of the default build. Does nothing in a
     folder that is not CMake's, whose programs must exist."""
     if not (build / "CMakeCache.txt").is_file():
         return

@@ -8,7 +8,7 @@ and memory (s, B) that ours is more.
 
 import statistics
 
-from goal_lines import HEAD_SIZES, PASSES, find, forward_limits, limits_with_backward
+from goal_lines import HEAD_SIZES, PASSES, find
 
 
 def row(name, shape, unit, ours, peer=None, peer_version=None, amount=None):
@@ -75,24 +75,6 @@ def decoding(document, measured):
                       measured["reading"]["seconds"], "reading", measured["bytes"] / 1e9)
 
 
-def kernels(measured):
-    """Rows of each step alone on one core; "limit" is their sum with the products at the peak."""
-    for each in measured["kernels"]["measured"]:
-        name = "in turn" if each["step"] == "all" else each["step"]
-        shape = f"{each['kernel']}, D {each['head_dim']}, one core"
-        if each["operations"]:
-            at_peak = [each["operations"] / each["fma_peak"]] * len(each["seconds"])
-            yield row(name, shape, "GFLOP/s", each["seconds"], at_peak, "multiply-add peak",
-                      each["operations"] / 1e9)
-        else:
-            yield row(name, shape, "s", each["seconds"])
-    for passes, limits in (("forward", forward_limits), ("with backward", limits_with_backward)):
-        for size, limit in limits(measured).items():
-            yield {**row("limit", f"{passes}, D {size}, one core", "GFLOP/s", [1.0]),
-                   "peer_version": "multiply-add peak", "ratio": limit,
-                   **dict.fromkeys(("ours", "rounds", "spread"))}
-
-
 def position(document):
     for each in document["measured"]:
         ns = each["ns_of_pair"]
@@ -135,8 +117,7 @@ def memory(document):
 def rows(name, measured):
     """The rows of the file `name` of goals.py; `measured` maps names to files."""
     document = measured[name]
-    writers = {"kernels": lambda document: kernels(measured), "position": position,
-               "rotation": rotation, "training": training, "memory": memory,
+    writers = {"position": position, "rotation": rotation, "training": training, "memory": memory,
                **{f"peers-{size}": lambda document, size=size: peers(document, size)
                   for size in HEAD_SIZES}}
     return list(writers.get(name, attention)(document))

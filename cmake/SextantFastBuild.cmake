@@ -60,15 +60,18 @@ function(sextant_headers_of_programs name)
   endif()
 endfunction()
 
-# sextant_batches(target size sources...): compiles these sources of the target in batches of `size`
-# files. Two files of a batch must not declare the same name in an anonymous namespace.
-function(sextant_batches target size)
+# sextant_sources(target size sources... [ALONE sources...]): adds these sources to the target, and
+# compiles those before ALONE in batches of `size` files. Two files of a batch must not declare the
+# same name in an anonymous namespace.
+function(sextant_sources target size)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ALONE")
+  target_sources(${target} PRIVATE ${arg_UNPARSED_ARGUMENTS} ${arg_ALONE})
   if(NOT SEXTANT_FAST_BUILD)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   set(index 0)
-  foreach(source IN LISTS ARGN)
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
     math(EXPR place "${index} % ${size}")
     if(place EQUAL 0)
       get_filename_component(first ${source} NAME_WE)

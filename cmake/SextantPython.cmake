@@ -6,7 +6,7 @@
 set(SEXTANT_PREBUILT "" CACHE PATH "Folder with lib/ and bin/ of the Python package, already built")
 
 install(DIRECTORY tests/golden/data/ DESTINATION sextant/conformance/data COMPONENT python
-  FILES_MATCHING PATTERN "*.npz" PATTERN README.md)
+  FILES_MATCHING PATTERN "*.safetensors" PATTERN README.md)
 if(SEXTANT_PREBUILT)
   if(NOT IS_DIRECTORY ${SEXTANT_PREBUILT}/lib)
     message(FATAL_ERROR "SEXTANT_PREBUILT: expected a folder with lib/, "

@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/files/checked_json.h"
+#include "sextant/lab/plan/arms_file.h"
 #include "sextant/lab/plan/settings_file.h"
-#include "sextant/lab/report/records.h"
-#include "sextant/lab/report/result.h"
 #include "sextant/lab/report/retrieval_scores.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/result/records.h"
+#include "sextant/lab/result/result.h"
 
 namespace sextant::fuzz {
 namespace {

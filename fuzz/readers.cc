@@ -11,9 +11,8 @@
 #include "sextant/cache/cache_file.h"
 #include "sextant/cache/kv_cache.h"
 #include "sextant/files/checked_bytes.h"
-#include "sextant/files/npy.h"
 #include "sextant/files/safetensors.h"
-#include "sextant/lab/run/checkpoint.h"
+#include "sextant/lab/run/training_state.h"
 
 namespace sextant::fuzz {
 namespace {
@@ -74,22 +73,10 @@ std::vector<std::string> safetensors() {
           safetensors_file({})};
 }
 
-void read_npy(const std::string& bytes) {
-  parse_npy({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, "a file");
-}
-
-std::vector<std::string> npys() {
-  using namespace std::string_literals;
-  const std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2), }";
-  std::string padded = header;
-  padded.resize(118 - 1, ' ');
-  return {"\x93NUMPY\x01\x00\x76\x00"s + padded + "\n" + std::string(16, '\2')};
-}
-
-void read_checkpoint(const std::string& bytes) { lab::parse_checkpoint(bytes); }
+void read_checkpoint(const std::string& bytes) { lab::parse_training_state(bytes); }
 
 std::vector<std::string> checkpoints() {
-  return {lab::checkpoint_file(
+  return {lab::training_state_file(
       {.step = 7, .belongs_to = "{}", .sections = {{"weights", "0123456789"}, {"empty", ""}}})};
 }
 
@@ -110,7 +97,6 @@ void seal_checkpoint(std::string& bytes) {
 constexpr Reader kReaders[] = {
     {"saved-cache", read_saved_cache, saved_caches, seal_saved_cache},
     {"safetensors", read_safetensors, safetensors},
-    {"npy", read_npy, npys},
     {"checkpoint", read_checkpoint, checkpoints, seal_checkpoint},
 };
 

@@ -29,11 +29,11 @@ void must(bool holds, const std::string& what) {
 void read_gguf(const std::string& bytes) { parse_gguf(bytes); }
 
 void explain_all(const ReadRopeConfig& read) {
-  must(!read.settings.empty(), "a configuration was read as no layers");
-  for (const RopeConfig& setting : read.settings) {
+  must(!read.configs.empty(), "a configuration was read as no layers");
+  for (const RopeConfig& rope : read.configs) {
     for (const int64_t length : {0, 8192}) {
-      const Explained explained = explain(setting, length);
-      must(std::isfinite(explained.turned_scale), "scores are scaled by no number");
+      const Explained explained = explain(rope, length);
+      must(std::isfinite(explained.rotated_scale), "scores are scaled by no number");
       for (const PairExplained& pair : explained.pairs) {
         must(std::isfinite(pair.stretched) && pair.leaves >= 0, "a pair has no frequency");
       }
@@ -52,7 +52,7 @@ void explain_flags(const std::string& bytes) {
 }
 
 // Does what `sextant convert` does with a file, in each dialect. A dialect that cannot express the
-// settings throws an Error; the output of the others is parsed again.
+// configurations throws an Error; the output of the others is parsed again.
 void convert_bytes(const std::string& bytes) {
   Overrides overrides;
   if (!bytes.starts_with("{") && !bytes.starts_with("GGUF")) overrides = kBesideFlags;
@@ -65,7 +65,7 @@ void convert_bytes(const std::string& bytes) {
     } catch (const Error&) {
       continue;
     }
-    const RopeConfig first = distinct_rotations(read.settings).at(0);
+    const RopeConfig first = distinct_rotations(read.configs).at(0);
     try {
       read_rope_config_bytes(written, {.base = first.base, .head_dim = first.head_dim});
     } catch (const Error& error) {

@@ -181,7 +181,8 @@ std::vector<std::string> family_samples() {
  "notes": [{"when": "sliding_window", "say": "a note"}], "warnings": {"say": "a warning"}},
 {"types": ["a"], "source": "models/a/modeling_a.py", "language_model": ["text_config", "llm"],
  "defaults": {"model_type": "a_text"}},
-{"types": ["c"], "source": "models/c/modeling_c.py", "instead": "alibi"}]
+{"types": ["c"], "source": "models/c/modeling_c.py", "instead": "alibi"}],
+"unrotated": {"t5": {"e": ["e", "f"]}}, "wrappers": {"text_config": {"g": {"g": "a_text", "h": ""}}}
 })json",
       R"json({"version": "1", "code": "c", "families": [{"types": ["d"], "source": "d.py",
  "defaults": {"head_dim": 8, "rope_theta": 500, "num_hidden_layers": 3,

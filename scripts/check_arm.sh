@@ -22,7 +22,7 @@ esac
 
 # The script does not install these: to add a second architecture is the machine owner's decision.
 packages=(g++-aarch64-linux-gnu qemu-user)
-for package in libhwy-dev libfmt-dev libpng-dev zlib1g-dev libzip-dev libexpat1-dev libgtest-dev \
+for package in libhwy-dev libfmt-dev libpng-dev zlib1g-dev libexpat1-dev libgtest-dev \
   libgmock-dev librapidcheck-dev; do
   packages+=("$package:arm64")
 done

@@ -28,9 +28,10 @@ export SEXTANT_COMMAND=$builds/$preset/bin/sextant
 sound_folders() {
   sed -n 's/^\([0-9]*\) sound: .*/\1/p' "$builds/check-doctor-folders-$transformers.log"
 }
-# Prints the number of planted faults and of their kinds.
+# Prints the number of planted faults and that of their kinds.
 faults() {
-  "$1" -c 'from test_faults import CASES as c; print(len(c), "of", len({x[0] for x in c}), "kinds")'
+  "$1" -c 'from test_faults import CASES
+print(len(CASES), "faults,", len({case[0] for case in CASES}), "kinds")'
 }
 
 rows=()

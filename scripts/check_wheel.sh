@@ -73,9 +73,11 @@ alone() { # PYTHON, which has neither torch nor numpy
   "$program" convert "$root/examples/yarn.json" --to llama.cpp || return 1
   "$program" plot t5 || return 1
   "$1" -m sextant claims | tail -n 3 || return 1
-  "$1" -c 'import sys; from sextant.doctor import reading; reading.command = None
-group, = reading.read(sys.argv[1]).groups; print("the library reads", group.method)' \
+  "$1" -c 'import sys; from sextant.doctor import reading
+group, = reading.read(sys.argv[1]).groups; print("Python reads", group.method)' \
     "$root/examples/yarn.json" || return 1
+  "$1" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1]).sextant_explain_json' \
+    "$(site_of "$1")/sextant/lib/libsextant_config.so" || return 1
   ! said=$("$program" survey 2>&1) || return 1
   printf '%s\n' "$said"
   grep -Fq 'needs libtorch' <<<"$said" || return 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests every method for the three conditions of a good encoding, and for the terms that it keeps.
+"""Tests methods for the three conditions of a good encoding, and for the terms that they keep.
 
 usage: draw_conditions.py [--check]
 
@@ -7,8 +7,8 @@ Writes docs/data/conditions.json, from which scripts/draw_literature.py draws tw
 writes nothing and fails if the file differs from a fresh one. It needs a built library
 (python/sextant finds it) and takes some 15 seconds.
 
-All methods are run with their defaults at 4 heads of 16, L = 64, with random parameters and
-projections: literature_checks/scores.py. The fields of a method:
+The methods of literature/terms.toml are run with their defaults at 4 heads of 16, L = 64, with
+random parameters and projections: literature_checks/scores.py. The fields of a method:
 
   unique      positions 0 .. 1023 (of a relative method: distances) that no other one equals,
               counted from 0 to the first repetition, and "to": how many were tried
@@ -24,14 +24,16 @@ import argparse
 import json
 import pathlib
 import sys
+import tomllib
 
 import torch
 
-from literature_checks.common import by_distance, random, sextant, share_by_distance
+from literature_checks.common import by_distance, random, share_by_distance
 from literature_checks.scores import TRAINED, WIDTH, Layer, constant
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULT = ROOT / "docs/data/conditions.json"
+TERMS = ROOT / "docs/data/literature/terms.toml"
 LONGEST = 1024
 LONGEST_UNIQUE = {"floater": 128}  # an untrained flow grows: scores leave float64's range
 SAME = 1e-9  # scores in float64, of size 1 to 100
@@ -145,7 +147,8 @@ def tested(arm):
 
 
 def document():
-    return {arm: tested(arm) for arm in [*sextant.methods(), *VARIANTS]}
+    methods = tomllib.loads(TERMS.read_text("utf-8"))
+    return {arm: tested(arm) for arm in [*sorted(methods), *VARIANTS]}
 
 
 def alike(committed, fresh):

@@ -24,8 +24,8 @@
 
 #include "bench/attention/report.h"
 #include "bench/fma_peak.h"
-#include "bench/limits/read_peak.h"
 #include "bench/program.h"
+#include "bench/read_peak.h"
 #include "sextant/base/error.h"
 
 namespace {
@@ -125,7 +125,10 @@ nlohmann::json run(Options o) {
   at::manual_seed(1);
   const auto executor = make_thread_pool(o.threads);
   const FmaPeak fma = fma_peak(*executor), bfloat16 = bfloat16_peak(*executor);
-  const bool pairs = sextant::backend(o.backend).products == DType::kBfloat16;
+  const Backend& backend = sextant::backend(o.backend);
+  if (backend.device != Device::kHost)
+    fail("bench: backend: expected one in memory of the host, but got \"" + o.backend + "\"");
+  const bool pairs = backend.products == DType::kBfloat16;
   if (pairs && bfloat16.operations > 0) o.measure.at_peak = multiply_and_add_bfloat16;
   const ReadPeak reading = read_peak(*executor);
   fmt::print(

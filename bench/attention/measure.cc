@@ -7,8 +7,8 @@
 #include <span>
 
 #include "bench/attention/peak_memory.h"
-#include "bench/limits/decode_products.h"
-#include "bench/limits/read_peak.h"
+#include "bench/decode_products.h"
+#include "bench/read_peak.h"
 #include "sextant/base/error.h"
 
 namespace sextant::bench {

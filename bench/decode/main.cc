@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bench/decode/engine.h"
-#include "bench/limits/read_peak.h"
 #include "bench/program.h"
+#include "bench/read_peak.h"
 #include "bench/rounds.h"
 #include "sextant/base/error.h"
 

@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    for (const RopeConfig& layers : read_rope_config(argv[1], {}).settings) {
+    for (const RopeConfig& layers : read_rope_config(argv[1], {}).configs) {
       if (!layers.rotates) continue;
       const Spectrum spectrum = spectrum_of(layers, length);
       const Tables tables = tables_of(rotation(spectrum), length);

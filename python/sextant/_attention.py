@@ -1,76 +1,66 @@
 """Attention with a position encoding chosen by name."""
 
+from __future__ import annotations
+
+import dataclasses
 import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import torch
+from torch import Tensor
 
 from sextant import _transforms
 from sextant._call import (
-    as_lengths,
-    as_softcap,
+    Call,
+    CallArguments,
     by_row,
-    check_number,
+    call_of,
     check_tensors,
     is_packed,
-    options_of_call,
+    method_options,
     options_text,
     packing,
     refuse_unseen,
     shape_of_call,
     window_sides,
+    with_call,
 )
-from sextant._packing import attend_by_row, attend_nested, is_nested, longest
-from sextant.cache import Cache, refuse_beside_cache
+from sextant._errors import InvalidType, InvalidValue
+from sextant._packing import Result, attend_by_row, attend_nested, is_nested, longest
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
-def methods():
+def methods() -> dict[str, dict[str, Any]]:
     """Describes all encodings: {name: {"summary": ..., "formula": ..., "options": {option:
     default}}}."""
-    return json.loads(torch.ops.sextant.methods())
+    described: dict[str, dict[str, Any]] = json.loads(torch.ops.sextant.methods())
+    return described
 
 
-def rotary_positions(positions):
-    """Brings positions [rows], [batch, rows] or [1 or batch, axes, rows] to the last shape, the one
-    of the operators. None stays None."""
-    if positions is None:
-        return None
-    if positions.dim() == 2:
-        positions = positions.unsqueeze(1)
-    return positions.view(1, 1, -1) if positions.dim() == 1 else positions
+class NamedArguments(CallArguments, total=False):
+    """The keywords of a call that names its method."""
+
+    parameters: Sequence[Tensor]
+    layers: int
+    width: int | None
+    train_length: int | None
+    options: Mapping[str, Any] | None
 
 
-def attention(
-    q,
-    k,
-    v,
-    method="none",
-    *,
-    causal=None,
-    first_query=None,
-    first_key=0,
-    mask=None,
-    packed_queries=(),
-    packed_keys=(),
-    query_segments=None,
-    key_segments=None,
-    query_positions=None,
-    key_positions=None,
-    scale=None,
-    sink=None,
-    window=None,
-    key_bias=None,
-    return_lse=False,
-    parameters=(),
-    layer=0,
-    layers=1,
-    width=None,
-    train_length=None,
-    cache=None,
-    sequences=None,
-    softcap=None,
-    dropout_p=0.0,
-    **options,
-):
+@overload
+def attention(q: Tensor, k: Tensor, v: Tensor, method: str = ..., *,
+              return_lse: Literal[False] = ..., **call: Unpack[NamedArguments]) -> Tensor: ...
+@overload
+def attention(q: Tensor, k: Tensor, v: Tensor, method: str = ..., *, return_lse: Literal[True],
+              **call: Unpack[NamedArguments]) -> tuple[Tensor, Tensor]: ...
+@with_call
+def attention(q: Tensor, k: Tensor, v: Tensor, method: str = "none", *,
+              parameters: Sequence[Tensor] = (), layers: int = 1, width: int | None = None,
+              train_length: int | None = None, options: Mapping[str, Any] | None = None,
+              **call: Any) -> Result:
     """Computes attention and returns [batch, heads, queries, value_dim]. It is differentiable and
     never builds a matrix of queries x keys.
 
@@ -125,24 +115,24 @@ def attention(
     method's own factor (t5 has 1 by default, so no 1/sqrt(head_dim)). key_bias (floating, [keys],
     [batch, keys] or [batch, 1 or heads, keys]) is added to the scores of its key; -infinity hides.
     sink (floating [heads]) is one more score of each head, in the denominator of softmax only. Both
-    have gradients. With methods that have options named scale or window (complex; window, rerope,
-    leaky-rerope, self-extend), these keywords are the options; ``Method`` has both.
+    have gradients.
 
     return_lse: returns (out, lse). lse [batch, heads, queries], float32 (float64 for float64 q),
     is the logarithm of the sum of exp over a query's scores, sink included, -infinity for a query
     that sees no key. It is differentiable.
 
-    Encoding: method and **options name it, see methods(). parameters are its tensors, in the order
-    and of the shapes that the method documents. train_length is L, for methods that depend on it;
-    its default is the number of keys. Encodings that are added to the input (sinusoidal, learned,
-    clock, binary, ...) have no effect here, since there is no input:
-    ``sextant.method(name, ...).embed(x)`` adds them before q, k and v are projected from x.
+    Encoding: method and its options, a dict such as {"max_bias": 4.0}, name it, see methods().
+    parameters are its tensors, in the order and of the shapes that the method documents.
+    train_length is L, for methods that depend on it; its default is the number of keys. Encodings
+    that are added to the input (sinusoidal, learned, clock, binary, ...) have no effect here, since
+    there is no input: ``sextant.method(name, ...).embed(x)`` adds them before q, k and v are
+    projected from x.
 
     Decoding: with cache, a ``sextant.Cache``, k and v are the new rows of its sequences and q their
     queries, one per new row; the queries also see all rows in the cache. The positions are those of
-    the sequences, so the arguments from causal to key_positions keep their defaults; scale, sink
-    and window apply, key_bias and return_lse do not. sequences
-    lists the sequence ids of the batch, in order. train_length then has no default, so methods
+    the sequences, so the arguments from causal to key_positions keep their defaults; scale, sink,
+    softcap and window apply, key_bias, dropout_p and return_lse do not. sequences lists the
+    sequence ids of the batch, in order. train_length then has no default, so methods
     that depend on it need the argument.
 
     softcap (above 0) limits scores: x becomes softcap tanh(x / softcap), where x is the scaled
@@ -161,54 +151,134 @@ def attention(
     Transforms of torch.func (grad, vjp, vmap) are supported with torch 2.1 or later, first
     derivatives only.
 
-    Raises RuntimeError, which names the argument that does not fit.
+    Raises ValueError or TypeError (``sextant.Error``), or RuntimeError for shapes, which name the
+    argument that does not fit. All of them are RuntimeErrors.
     """
     if not isinstance(method, str):
-        raise RuntimeError(
+        raise InvalidType(
             f"method: expected the name of a method, but got {type(method).__name__}: a module is "
             "called itself, as in encoding(q, k, v)"
         )
-    options, scale, window = options_of_call(attention, method, options, scale, window)
+    options = method_options(attention, method, options, call)
+    arguments = call_of(attention, call, method)
     check_tensors("", q=q, k=k, v=v)
     if q.size(1) % max(k.size(1), 1) != 0:
-        raise RuntimeError(
+        raise InvalidValue(
             f"q: expected a multiple of the {k.size(1)} heads of k, but got {q.size(1)}"
         )
     if train_length is None:
-        train_length = longest("k", k) if cache is None else 0
+        train_length = longest("k", k) if arguments.cache is None else 0
     shape = shape_of_call(q, k, layers, width, train_length)
-    return attend(
-        method,
-        shape,
-        options_text(options),
-        parameters,
-        q,
-        k,
-        v,
-        layer=layer,
-        causal=causal,
-        first_query=first_query,
-        first_key=first_key,
-        mask=mask,
-        packed_queries=packed_queries,
-        packed_keys=packed_keys,
-        query_segments=query_segments,
-        key_segments=key_segments,
-        query_positions=query_positions,
-        key_positions=key_positions,
-        scale=scale,
-        sink=sink,
-        window=window,
-        key_bias=key_bias,
-        return_lse=return_lse,
-        cache=cache,
-        sequences=sequences,
-        softcap=softcap,
-        dropout_p=dropout_p,
-    )
+    return attend(Named(method, shape, options_text(options), list(parameters)), q, k, v, arguments)
 
 
-def drawn_seed(dropout_p):
+@dataclasses.dataclass
+class Named:
+    """A method as the operators have it: shape, a list [layers, heads, key_heads, head_dim, width,
+    train_length], and options as JSON."""
+
+    name: str
+    shape: list[int]
+    options: str
+    parameters: list[Tensor]
+
+    def _bound(self, q: Tensor, k: Tensor, v: Tensor, call: Call) -> Bound:
+        return self, q, k, v
+
+    def _decode(self, q: Tensor, k: Tensor, v: Tensor, call: Call) -> Tensor:
+        assert call.cache is not None
+        return call.cache.attend(
+            q, k, v, name=self.name, shape=self.shape, options=self.options,
+            parameters=self.parameters, layer=call.layer, sequences=call.sequences,
+            scale=call.scale, sink=call.sink, window=window_sides(call.window, True),
+            softcap=call.softcap or 0.0)
+
+
+Bound = tuple[Named, Tensor, Tensor, Tensor]
+
+
+class Attending(Protocol):
+    """An encoding whose attention ``attend`` computes. Its methods have names of their own, as
+    classes of users derive from ``Encoding``."""
+
+    def _bound(self, q: Tensor, k: Tensor, v: Tensor, call: Call) -> Bound:
+        """The method, q, k and v as the operators have them; call has a first_query."""
+
+    def _decode(self, q: Tensor, k: Tensor, v: Tensor, call: Call) -> Tensor:
+        """The attention of new rows of a cache."""
+
+
+def attend(method: Attending, q: Tensor, k: Tensor, v: Tensor, call: Call) -> Result:
+    """Does the work of ``attention``."""
+    if call.cache is not None:
+        call.refuse_beside_cache()
+        if _transforms.active():
+            raise InvalidValue("cache: expected None inside a transform of torch.func, but got a "
+                               "cache, which the call would change")
+        return method._decode(q, k, v, call)
+
+    def attend_rows(q: Tensor, k: Tensor, v: Tensor, call: Call) -> Result:
+        return _attend_rows(method, q, k, v, call)
+
+    if is_nested(q, k, v):
+        return attend_nested(attend_rows, q, k, v, call)
+    if by_row(call.packed_queries, call.packed_keys):
+        return attend_by_row(attend_rows, q, k, v, call)
+    return attend_rows(q, k, v, call)
+
+
+def _attend_rows(method: Attending, q: Tensor, k: Tensor, v: Tensor, call: Call) -> Result:
+    packed = packing(call.packed_queries, call.packed_keys)
+    if call.first_query is None:
+        if call.causal is None:
+            refuse_unseen(q.size(2), k.size(2), packed)
+        call = dataclasses.replace(call, first_query=0 if is_packed(
+            call.packed_queries) else call.first_key + k.size(2) - q.size(2))
+    named, bound_q, k, v = method._bound(q, k, v, call)
+    result = call_operator(named, bound_q, k, v, call, first_query=call.first_query,
+                           first_key=call.first_key, **packed)
+    if isinstance(result, tuple):
+        return result[0].to(q.dtype), result[1]
+    return result.to(q.dtype)
+
+
+def call_operator(method: Named, q: Tensor, k: Tensor, v: Tensor, call: Call,
+                  **place: Any) -> Result:
+    """Calls the operator. place: its arguments for the positions of rows and the pages of keys."""
+    causal = call.causal is not False
+    arguments = {
+        "layer": call.layer,
+        "causal": causal,
+        **place,
+        "mask": call.mask,
+        "query_segments": call.query_segments,
+        "key_segments": call.key_segments,
+        "query_rotary_positions": rotary_positions(call.query_positions),
+        "key_rotary_positions": rotary_positions(call.key_positions),
+        "scale": call.scale,
+        "window": window_sides(call.window, causal),
+        "softcap": call.softcap or 0.0,
+        "dropout_p": call.dropout_p,
+        "dropout_seed": drawn_seed(call.dropout_p),
+    }
+    name = "method_attend_with_lse" if call.return_lse else "method_attend"
+    tensors = {"q": q, "k": k, "v": v, "sink": call.sink, "key_bias": call.key_bias}
+    result: Result = _transforms.call_operator(
+        name, (method.name, method.shape, method.options), method.parameters, tensors, arguments)
+    return result
+
+
+def rotary_positions(positions: Tensor | None) -> Tensor | None:
+    """Brings positions [rows], [batch, rows] or [1 or batch, axes, rows] to the last shape, the one
+    of the operators. None stays None."""
+    if positions is None:
+        return None
+    if positions.dim() == 2:
+        positions = positions.unsqueeze(1)
+    return positions.view(1, 1, -1) if positions.dim() == 1 else positions
+
+
+def drawn_seed(dropout_p: float) -> Tensor | None:
     """Draws the seed of a call's dropout from torch's default generator; None without dropout.
 
     It is a tensor and not an int, so that a tracer records the draw, and each run of the compiled
@@ -216,146 +286,3 @@ def drawn_seed(dropout_p):
     if dropout_p == 0:
         return None
     return torch.randint(0, 2**63 - 1, (1,), dtype=torch.int64, device="cpu")
-
-
-def attend(
-    name,
-    shape,
-    options,
-    parameters,
-    q,
-    k,
-    v,
-    *,
-    layer=0,
-    causal=None,
-    first_query=None,
-    first_key=0,
-    mask=None,
-    packed_queries=(),
-    packed_keys=(),
-    query_segments=None,
-    key_segments=None,
-    query_positions=None,
-    key_positions=None,
-    scale=None,
-    sink=None,
-    window=None,
-    key_bias=None,
-    return_lse=False,
-    cache=None,
-    sequences=None,
-    softcap=None,
-    dropout_p=0.0,
-):
-    """Does the work of ``attention``, with the method in the form of the operators: shape, a list
-    [layers, heads, key_heads, head_dim, width, train_length], and options as JSON."""
-    dropout_p = check_number("dropout_p", dropout_p, "at least 0 and below 1",
-                             lambda p: 0 <= p < 1)
-    softcap = as_softcap(softcap)
-    if causal is not None and not isinstance(causal, bool):
-        raise RuntimeError(f"causal: expected True, False or None, but got {causal!r}")
-    packed_queries = as_lengths("packed_queries", packed_queries)
-    packed_keys = as_lengths("packed_keys", packed_keys)
-    if cache is None and sequences is not None:
-        raise RuntimeError("sequences: expected None without a cache, but got a list")
-    if cache is not None:
-        if not isinstance(cache, Cache):
-            raise RuntimeError(f"cache: expected a sextant.Cache, but got {type(cache).__name__}")
-        refuse_beside_cache(
-            causal=(causal is None or causal, True),
-            first_query=(first_query, None),
-            first_key=(first_key, 0),
-            mask=(mask, None),
-            packed_queries=(packed_queries, []),
-            packed_keys=(packed_keys, []),
-            query_segments=(query_segments, None),
-            key_segments=(key_segments, None),
-            query_positions=(query_positions, None),
-            key_positions=(key_positions, None),
-            dropout_p=(dropout_p, 0.0),
-            key_bias=(key_bias, None),
-            return_lse=(return_lse, False),
-        )
-        return cache.attend(
-            q,
-            k,
-            v,
-            name=name,
-            shape=shape,
-            options=options,
-            parameters=list(parameters),
-            layer=layer,
-            sequences=sequences,
-            scale=scale,
-            sink=sink,
-            window=window_sides(window, True),
-            softcap=softcap,
-        )
-    arguments = {
-        "layer": layer,
-        "causal": causal,
-        "first_query": first_query,
-        "first_key": first_key,
-        "mask": mask,
-        "packed_queries": packed_queries,
-        "packed_keys": packed_keys,
-        "query_segments": query_segments,
-        "key_segments": key_segments,
-        "query_positions": query_positions,
-        "key_positions": key_positions,
-        "scale": scale,
-        "sink": sink,
-        "window": window,
-        "key_bias": key_bias,
-        "return_lse": return_lse,
-        "softcap": softcap,
-        "dropout_p": dropout_p,
-    }
-    method = name, shape, options
-
-    def attend_rows(q, k, v, **arguments):
-        return _attend_rows(method, parameters, q, k, v, **arguments)
-
-    if is_nested(q, k, v):
-        return attend_nested(attend_rows, q, k, v, **arguments)
-    if by_row(packed_queries, packed_keys):
-        return attend_by_row(attend_rows, q, k, v, **arguments)
-    return attend_rows(q, k, v, **arguments)
-
-
-def _attend_rows(method, parameters, q, k, v, *, layer, causal, first_query, first_key, mask,
-                 packed_queries, packed_keys, query_segments, key_segments, query_positions,
-                 key_positions, scale, sink, window, key_bias, return_lse, softcap, dropout_p):
-    """Calls the operator, with the arguments of ``attend``."""
-    packed = packing(packed_queries, packed_keys)
-    if causal is None and first_query is None:
-        refuse_unseen(q.size(2), k.size(2), packed)
-    causal = causal is not False
-    if first_query is None:
-        first_query = 0 if is_packed(packed_queries) else first_key + k.size(2) - q.size(2)
-    arguments = {
-        "layer": layer,
-        "first_query": first_query,
-        "first_key": first_key,
-        "causal": causal,
-        **packed,
-        "mask": mask,
-        "query_segments": query_segments,
-        "key_segments": key_segments,
-        "query_rotary_positions": rotary_positions(query_positions),
-        "key_rotary_positions": rotary_positions(key_positions),
-        "scale": scale,
-        "window": window_sides(window, causal),
-        "softcap": softcap,
-        "dropout_p": dropout_p,
-        "dropout_seed": drawn_seed(dropout_p),
-    }
-    operator = "method_attend_with_lse" if return_lse else "method_attend"
-    terms = {"sink": sink, "key_bias": key_bias}
-    if _transforms.active():
-        given = {name: term for name, term in terms.items() if term is not None}
-        call = _transforms.Operator(operator, method, 3, tuple(given), arguments)
-        return call(q, k, v, *given.values(), *parameters)
-    call = getattr(torch.ops.sextant, operator)
-    return call(*method, list(parameters), q, k, v, **arguments, **terms)

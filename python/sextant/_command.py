@@ -9,7 +9,7 @@ _PLACES = (_PACKAGE / "bin" / "sextant",
            _PACKAGE.parent.parent / "build" / "release" / "bin" / "sextant")
 
 
-def main():
+def main() -> None:
     """Replaces this process by the program, which needs neither torch nor Python."""
     # `sextant doctor` starts Python for models of transformers: the one that has this package.
     os.environ.setdefault("SEXTANT_PYTHON", sys.executable)

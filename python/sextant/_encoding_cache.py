@@ -1,24 +1,39 @@
 """Decoding with an encoding of one's own over a ``sextant.Cache``."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from sextant._attention import call_operator
+from sextant._call import Call
+from sextant._errors import InvalidValue
 from sextant._packing import joined_rows, split_rows
 from sextant._rows import Frame, Rows
 
+if TYPE_CHECKING:
+    from sextant.encoding import Encoding
 
-def decode(encoding, q, k, v, cache, sequences):
+
+def decode(encoding: Encoding, q: Tensor, k: Tensor, v: Tensor, call: Call) -> Tensor:
     """Appends k and v, the new rows of the cache's sequences, and computes the attention of their
     queries. If it raises an error, the cache is unchanged."""
+    cache = call.cache
+    assert cache is not None
     if q.size(0) != k.size(0) or q.size(2) != k.size(2):
-        raise RuntimeError(f"q: expected batch {k.size(0)} and {k.size(2)} rows, one query for "
+        raise InvalidValue(f"q: expected batch {k.size(0)} and {k.size(2)} rows, one query for "
                            f"each new key, but got {q.size(0)} and {q.size(2)}")
     if cache.rotated_keys:
-        raise RuntimeError("cache: expected one without rotated_keys, as an encoding of one's own "
+        raise InvalidValue("cache: expected one without rotated_keys, as an encoding of one's own "
                            "rotates keys when they are read")
-    with cache.batch(k, v, q.size(0), sequences) as (held, ids):
+    with cache.batch(k, v, q.size(0), call.sequences) as (held, ids):
         held.append(k, v, ids)
-        return _attended(encoding, q, held, ids, v.size(3))
+        return _attended(encoding, q, held, ids, v.size(3), call)
 
 
-def _attended(encoding, q, held, ids, value_columns):
+def _attended(encoding: Encoding, q: Tensor, held: Any, ids: list[int], value_columns: int,
+              call: Call) -> Tensor:
     batch, heads, queries, _ = q.shape
     if batch == 0 or queries == 0:
         return q.new_zeros(batch, heads, queries, value_columns)
@@ -39,15 +54,16 @@ def _attended(encoding, q, held, ids, value_columns):
         k, v = held.gathered_rows(ids)
     else:
         k, v = (_shaped(pages, rows.keys) for pages in (key_pages, value_pages))
-    operands = encoding.operands(joined, k, v, rows)
-    place = {}
+    named, joined, k, v = encoding._named(joined, k, v, rows)
+    place: dict[str, Any] = {"frames": rows.frame_table()}
     if not changes:
-        operands.update(k=key_pages, v=value_pages)
-        place = {"pages": table, "key_rows": rows.keys, "int8_pages": int8_pages}
-    out = encoding.attend(q, operands, rows, **place)
-    return split_rows(out, batch).contiguous()
+        k, v = key_pages, value_pages
+        place.update(pages=table, key_rows=rows.keys, int8_pages=int8_pages)
+    out = call_operator(named, joined, k, v, call, **place)
+    assert isinstance(out, Tensor)  # with a cache there is no return_lse
+    return split_rows(out.to(q.dtype), batch).contiguous()
 
 
-def _shaped(pages, rows):
+def _shaped(pages: Tensor, rows: int) -> Tensor:
     """A tensor of the shape of ``gathered_rows`` for hooks that read no keys."""
     return pages.new_zeros(1).expand(1, pages.size(1), rows, pages.size(3))

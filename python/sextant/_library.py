@@ -7,9 +7,12 @@ fault. The library's file therefore says which torch it was built for, and is re
 loaded.
 """
 
+from __future__ import annotations
+
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 # libgomp workers that spin after each parallel region starve BLAS's own threads: a training step is
 # then 3 times slower. libgomp reads the variable when it loads, so it is set before torch is
@@ -20,10 +23,10 @@ _PACKAGE = Path(__file__).resolve().parent
 _TREE = _PACKAGE.parent.parent  # of the sources, if the package is used there
 _FROM_SOURCE = "pip install . in a clone, or pip install FILE with the sdist of a release"
 
-_state = {}  # "path": the library that was loaded
+_state: dict[str, Path | None] = {}  # "path": the library that was loaded
 
 
-def load():
+def load() -> Path | None:
     """Registers the operators ``torch.ops.sextant`` and returns the path of the library, a
     ``Path``; None if something other than Python registered them before.
 
@@ -46,7 +49,7 @@ def load():
     return _state["path"]
 
 
-def _import_torch():
+def _import_torch() -> Any:
     try:
         import torch  # pylint: disable=import-outside-toplevel
     except ModuleNotFoundError as error:
@@ -59,13 +62,13 @@ def _import_torch():
     return torch
 
 
-def _minor(version):
+def _minor(version: str) -> str:
     """'2.11' of '2.11.0+cu130'."""
     found = re.match(r"\d+\.\d+", version)
     return found[0] if found else version
 
 
-def _installed():
+def _installed() -> dict[str, Path]:
     """The installed libraries, {minor version of torch: path}."""
     found = {}
     for path in (_PACKAGE / "lib").glob("libsextant_torch-*.so"):
@@ -73,7 +76,7 @@ def _installed():
     return found
 
 
-def _library_for(version):
+def _library_for(version: str) -> Path:
     if "SEXTANT_LIBRARY" in os.environ:
         path = Path(os.environ["SEXTANT_LIBRARY"])
         if not path.is_file():
@@ -105,13 +108,13 @@ def _library_for(version):
     )
 
 
-def _built_for(content):
+def _built_for(content: bytes) -> str | None:
     """The version of torch that sextant/torch/built_for.cc writes into a library; or None."""
     found = re.search(rb"sextant-libtorch (\d+\.\d+[.\d]*)", content)
     return found[1].decode() if found else None
 
 
-def _refuse_foreign(path, version):
+def _refuse_foreign(path: Path, version: str) -> None:
     """Reads the file, which has the version of its torch and, from the linker, the names of the
     libraries that it needs."""
     content = path.read_bytes()
@@ -136,7 +139,7 @@ def _refuse_foreign(path, version):
             )
 
 
-def _is_loaded(name):
+def _is_loaded(name: str) -> bool:
     """Whether the process has loaded a library of this name. The file of libtorch_cpu.so.1.13 is
     libtorch_cpu.so.1.13.0; it is not libtorch_cpu.so, even if a link of this name leads to it."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
@@ -146,7 +149,7 @@ def _is_loaded(name):
     return any(file == name or file.startswith(f"{name}.") for file in loaded)
 
 
-def _load(torch, path):
+def _load(torch: Any, path: Path) -> None:
     try:
         torch.ops.load_library(str(path))
     except OSError as error:

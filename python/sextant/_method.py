@@ -1,14 +1,30 @@
 """A position encoding with its parameters, as a module."""
 
-import inspect
+from __future__ import annotations
+
 import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
+from torch import Tensor
 
 from sextant import _transforms
-from sextant._attention import attend
-from sextant._call import as_lengths, by_row, refuse_unknown
-from sextant._packing import joined_lengths
+from sextant._attention import Named, attend
+from sextant._call import (
+    CallArguments,
+    Lengths,
+    as_lengths,
+    by_row,
+    call_of,
+    method_parameters,
+    with_call,
+)
+from sextant._errors import InvalidValue
+from sextant._packing import Result, joined_lengths
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Method(torch.nn.Module):
@@ -32,17 +48,17 @@ class Method(torch.nn.Module):
 
     def __init__(
         self,
-        name,
+        name: str,
         *,
-        heads,
-        head_dim,
-        layers=1,
-        key_heads=None,
-        width=None,
-        train_length=512,
-        dtype=None,
-        **options,
-    ):
+        heads: int,
+        head_dim: int,
+        layers: int = 1,
+        key_heads: int | None = None,
+        width: int | None = None,
+        train_length: int = 512,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__()
         self.name = name
         self.options = json.dumps(options)
@@ -54,29 +70,29 @@ class Method(torch.nn.Module):
             heads * head_dim if width is None else width,
             train_length,
         ]
-        specs, _ = torch.ops.sextant.method_parameters(name, self.shape, self.options)
-        self.specs = json.loads(specs)
+        specs, _ = method_parameters(name, self.shape, self.options)
+        self.specs: list[dict[str, Any]] = json.loads(specs)
         for spec in self.specs:
             value = torch.empty(spec["sizes"], dtype=dtype or torch.get_default_dtype())
             self.register_parameter(spec["name"].replace(".", "_"), torch.nn.Parameter(value))
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Gives the parameters their initial values, in place: those of the official code, random
         ones from torch's generator."""
-        _, initial = torch.ops.sextant.method_parameters(self.name, self.shape, self.options)
+        _, initial = method_parameters(self.name, self.shape, self.options)
         with torch.no_grad():
             for value, spec, start in zip(self.tensors(), self.specs, initial):
                 _fill(value, spec, start)
 
-    def parameter_groups(self, lr, weight_decay=0.0):
+    def parameter_groups(self, lr: float, weight_decay: float = 0.0) -> list[dict[str, Any]]:
         """The parameters as groups for an optimizer of torch: a list of {"params", "lr",
         "weight_decay"}.
 
         lr is the rate of the model's matrices; a group's is lr times the scale that its parameters
         need (10 for T5's table, which is added to scores as it is). weight_decay is that of
         matrices; tables, biases and scalars get 0. A method without parameters has no groups."""
-        groups = {}
+        groups: dict[tuple[float, bool], list[torch.nn.Parameter]] = {}
         for value, spec in zip(self.tensors(), self.specs):
             key = spec["learning_rate_scale"], spec["weight_decay"]
             groups.setdefault(key, []).append(value)
@@ -85,21 +101,21 @@ class Method(torch.nn.Module):
             for (scale, decays), values in groups.items()
         ]
 
-    def tensors(self):
+    def tensors(self) -> list[torch.nn.Parameter]:
         """The parameters, in the order of the method's list."""
         return [getattr(self, spec["name"].replace(".", "_")) for spec in self.specs]
 
     def embed(
         self,
-        x,
+        x: Tensor,
         *,
-        first_query=0,
-        packed_queries=(),
-        causal=True,
-        last=False,
-        token_ids=None,
-        input_before=None,
-    ):
+        first_query: int = 0,
+        packed_queries: Lengths = (),
+        causal: bool = True,
+        last: bool = False,
+        token_ids: Tensor | None = None,
+        input_before: Tensor | None = None,
+    ) -> Tensor:
         """Adds an absolute encoding to the input x, [batch, length, width]; with ``last``, to the
         input of the last layer's queries (emd). Encodings that add nothing there return x.
 
@@ -113,7 +129,7 @@ class Method(torch.nn.Module):
         packed_queries = as_lengths("packed_queries", packed_queries)
         if by_row(packed_queries, packed_queries):
             if input_before is not None:
-                raise RuntimeError("input_before: expected none, as sequences are packed by row")
+                raise InvalidValue("input_before: expected none, as sequences are packed by row")
             row = self.embed(
                 x.reshape(1, -1, x.size(2)),
                 first_query=first_query,
@@ -131,13 +147,12 @@ class Method(torch.nn.Module):
             "token_ids": token_ids,
             "input_before": input_before,
         }
-        method = self.name, self.shape, self.options
-        if _transforms.active():
-            call = _transforms.Operator("method_embed", method, 1, (), arguments)
-            return call(x, *self.tensors())
-        return torch.ops.sextant.method_embed(*method, self.tensors(), x, **arguments)
+        embedded: Tensor = _transforms.call_operator(
+            "method_embed", (self.name, self.shape, self.options), self.tensors(), {"x": x},
+            arguments)
+        return embedded
 
-    def keys(self, k, x, *, layer=0):
+    def keys(self, k: Tensor, x: Tensor, *, layer: int = 0) -> Tensor:
         """Appends to k, [batch, key_heads, keys, head_dim], the columns that the encoding computes
         from the layer's input x, [batch, keys, width] (fox: its gates). Most encodings have none
         and return k."""
@@ -146,7 +161,8 @@ class Method(torch.nn.Module):
         )
         return torch.cat((k, columns), 3) if columns.size(3) else k
 
-    def run_last_layer(self, x, layer, **place):
+    def run_last_layer(self, x: Tensor, layer: Callable[[Tensor, Tensor], Tensor],
+                       **place: Any) -> Tensor:
         """Runs the last layer of a model, for methods that add absolute positions there (emd). With
         any other method it is layer(x, x).
 
@@ -161,30 +177,34 @@ class Method(torch.nn.Module):
             queries = layer(queries, x)
         return queries
 
-    def forward(self, q, k, v, **place):
+    @overload
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, *, return_lse: Literal[False] = ...,
+                **call: Unpack[CallArguments]) -> Tensor: ...
+    @overload
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, *, return_lse: Literal[True],
+                **call: Unpack[CallArguments]) -> tuple[Tensor, Tensor]: ...
+    @with_call
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, **call: Any) -> Result:
         """Computes the attention of one layer and returns [batch, heads, queries, value_dim], with
-        return_lse=True also lse. k is the result of ``keys``. **place: layer, the arguments of
-        ``sextant.attention`` from causal to return_lse, cache, sequences, softcap and dropout_p.
+        return_lse=True also lse. k is the result of ``keys``. **call are the arguments of
+        ``sextant.attention`` beside those that name a method.
 
         Dropout depends on dropout_p alone and not on ``training``: pass ``dropout_p=p if
         self.training else 0.0``, as to ``scaled_dot_product_attention``.
 
-        Raises RuntimeError, which names the argument that does not fit: q, k and v must have the
-        heads, key_heads and head_dim of the method."""
-        unknown = [name for name in place if name not in _PLACE]
-        if unknown:
-            refuse_unknown(attend, unknown)
-        return attend(self.name, self.shape, self.options, self.tensors(), q, k, v, **place)
+        Raises errors as ``sextant.attention`` does: q, k and v must have the heads, key_heads and
+        head_dim of the method."""
+        named = Named(self.name, self.shape, self.options, list(self.tensors()))
+        return attend(named, q, k, v, call_of(Method.forward, call))
 
-    def extra_repr(self):
+    if TYPE_CHECKING:
+        __call__ = forward
+
+    def extra_repr(self) -> str:
         return f"{self.name}, options={self.options}"
 
 
-_PLACE = frozenset(p.name for p in inspect.signature(attend).parameters.values()
-                   if p.kind == inspect.Parameter.KEYWORD_ONLY)
-
-
-def _fill(value, spec, start):
+def _fill(value: Tensor, spec: dict[str, Any], start: Tensor) -> None:
     low, high = spec["low"], spec["high"]
     if start.numel() == value.numel() and value.numel() > 0:
         value.copy_(start)
@@ -196,9 +216,9 @@ def _fill(value, spec, start):
         value.fill_({"zeros": 0.0, "ones": 1.0}[spec["init"]])
 
 
-def method(name, **arguments):
+def method(name: str, *, heads: int, head_dim: int, **arguments: Any) -> Method:
     """Creates an encoding by its name, see ``sextant.methods()``. The arguments are those of
-    ``Method``. Raises RuntimeError for unknown names and options.
+    ``Method``. Raises ValueError for unknown names and options.
 
     method("t5") does not divide scores by sqrt(head_dim) by default, see ``Method``."""
-    return Method(name, **arguments)
+    return Method(name, heads=heads, head_dim=head_dim, **arguments)

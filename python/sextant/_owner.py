@@ -4,13 +4,15 @@ The package index has a tool named ``sextant`` whose import name is ``sextant`` 
 installs both into one folder and says nothing: files of the same name are those of the later one.
 """
 
+from __future__ import annotations
+
 import importlib.metadata
 from pathlib import Path
 
 DISTRIBUTION = "sextant-attention"
 
 
-def refuse_clash(package=Path(__file__).resolve().parent):
+def refuse_clash(package: Path = Path(__file__).resolve().parent) -> None:
     """Raises ImportError that names the other distribution. package: the folder of the package.
 
     Only modules that are not of this distribution are looked up, so the check costs less than a
@@ -34,9 +36,9 @@ def refuse_clash(package=Path(__file__).resolve().parent):
             )
 
 
-def _owner_of(path, folder):
+def _owner_of(path: str, folder: Path) -> str | None:
     for distribution in importlib.metadata.distributions(path=[str(folder)]):
         files = (str(file) for file in distribution.files or [])
         if any(file == path or file.startswith(f"{path}/") for file in files):
-            return distribution.metadata["Name"]
+            return str(distribution.metadata["Name"])
     return None

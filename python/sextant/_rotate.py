@@ -1,12 +1,17 @@
 """Rotary position embedding of a tensor, outside attention."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from sextant._attention import rotary_positions
 from sextant._call import options_text
 
 
-def rotate(x, positions, *, back=False, **options):
+def rotate(x: Tensor, positions: Tensor, *, back: bool = False, **options: Any) -> Tensor:
     """Rotates each row of x, [batch, heads, rows, columns], by its position, with exact phases.
 
     positions are int64 [rows], [batch, rows] or [1 or batch, axes, rows], as in
@@ -17,4 +22,6 @@ def rotate(x, positions, *, back=False, **options):
 
     Raises RuntimeError, which names the argument that does not fit.
     """
-    return torch.ops.sextant.rotate(x, rotary_positions(positions), options_text(options), back)
+    rotated: Tensor = torch.ops.sextant.rotate(x, rotary_positions(positions),
+                                               options_text(options), back)
+    return rotated

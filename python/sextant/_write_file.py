@@ -11,10 +11,10 @@ import secrets
 
 def write_file(path: str | os.PathLike[str], text: str) -> None:
     """Replaces a file by one with the text. If that fails, with an OSError, the previous one stays.
-    A link is followed, and text for a device or a pipe goes into it."""
+    A link is followed, and text for a device, a pipe or a file without a name goes into it."""
     target = pathlib.Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        with open(target, "w", encoding="utf-8") as stream:
+    if os.path.exists(path) and not target.is_file():
+        with open(path, "w", encoding="utf-8") as stream:
             stream.write(text)
         return
     # remove_leftovers() of C++ knows this form of names, and the lock of a living owner.

@@ -1,8 +1,14 @@
 """The key-value cache, for decoding."""
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
 
@@ -26,7 +32,8 @@ class Cache:
     Errors are RuntimeErrors that name the value that does not fit; they leave the cache unchanged.
     """
 
-    def __init__(self, *, page_rows=256, dtype=None, rotated_keys=False, device=None):
+    def __init__(self, *, page_rows: int = 256, dtype: torch.dtype | None = None,
+                 rotated_keys: bool = False, device: torch.device | str | None = None) -> None:
         """page_rows: rows per page, a multiple of 16; the kernel reads pages of 256 rows without a
         copy. dtype: torch.float32, torch.bfloat16, torch.float16 or torch.int8, to which keys and
         values are rounded; by default the type of the first keys. A finite number that this type
@@ -53,35 +60,36 @@ class Cache:
         self.dtype = dtype
         self.rotated_keys = rotated_keys
         self.device = device
-        self.sequences = []
-        self._held = None
+        self.sequences: list[int] = []
+        self._held: Any = None
 
     @property
-    def held(self):
+    def held(self) -> Any:
         """The ``torch.classes.sextant.KVCache``. The first keys, or the first file, determine its
         sizes; before them it raises RuntimeError."""
         if self._held is None:
             raise RuntimeError("kv cache: expected keys and values before this, but it is empty")
         return self._held
 
-    def _new(self, key_heads, key_columns, value_columns, dtype, device):
+    def _new(self, key_heads: int, key_columns: int, value_columns: int, dtype: object,
+             device: object) -> Any:
         dtype = str(dtype if self.dtype is None else self.dtype).removeprefix("torch.")
         device = str(device if self.device is None else self.device)
         return torch.classes.sextant.KVCache(
             key_heads, key_columns, value_columns, self.page_rows, dtype, device
         )
 
-    def _hold(self, k, v):
+    def _hold(self, k: Tensor, v: Tensor) -> Any:
         if self._held is None:
             self._held = self._new(k.size(1), k.size(3), v.size(3), k.dtype, k.device)
         return self._held
 
-    def prepare(self, k, v):
+    def prepare(self, k: Tensor, v: Tensor) -> None:
         """Sets the sizes of the cache from k and v, [batch, key_heads, rows, columns], and its
         dtype from k if none was given. The first ``attention`` does the same."""
         self._hold(k, v)
 
-    def add(self, first_position=0, rotated_by=None):
+    def add(self, first_position: int = 0, rotated_by: str | None = None) -> int:
         """Adds an empty sequence at the end of the batch and returns its id.
 
         rotated_by, options of the method "rope" as JSON: keys are rotated once, when they are
@@ -92,40 +100,41 @@ class Cache:
         self.sequences.append(self.held.add(first_position, rotated_by))
         return self.sequences[-1]
 
-    def fork(self, sequence, rows=None):
+    def fork(self, sequence: int, rows: int | None = None) -> int:
         """Adds a sequence to the batch that starts with the first ``rows`` rows of another, by
         default all, and returns its id. Both share pages until one of them changes."""
         rows = self.held.rows(sequence) if rows is None else rows
         self.sequences.append(self.held.fork(sequence, rows))
         return self.sequences[-1]
 
-    def remove(self, sequence):
+    def remove(self, sequence: int) -> None:
         """Removes a sequence and frees the pages that no other sequence uses."""
         self.held.remove(sequence)
         self.sequences.remove(sequence)
 
-    def rows(self, sequence):
+    def rows(self, sequence: int) -> int:
         """The number of rows of a sequence."""
-        return self.held.rows(sequence)
+        return int(self.held.rows(sequence))
 
-    def first_position(self, sequence):
+    def first_position(self, sequence: int) -> int:
         """The position of row 0 of a sequence."""
-        return self.held.first_position(sequence)
+        return int(self.held.first_position(sequence))
 
-    def next_position(self, sequence):
+    def next_position(self, sequence: int) -> int:
         """The position of the next row: ``first_query`` of ``Method.embed``, for absolute
         encodings."""
         return self.first_position(sequence) + self.rows(sequence)
 
-    def truncate(self, sequence, rows):
+    def truncate(self, sequence: int, rows: int) -> None:
         """Keeps the first ``rows`` rows of a sequence."""
         self.held.truncate(sequence, rows)
 
-    def drop(self, sequence, first, count):
+    def drop(self, sequence: int, first: int, count: int) -> None:
         """Removes rows [first, first + count); later rows move up to the freed positions."""
         self.held.drop(sequence, first, count)
 
-    def rerotate(self, sequence, first_position=None, rotated_by=None):
+    def rerotate(self, sequence: int, first_position: int | None = None,
+                 rotated_by: str | None = None) -> None:
         """Moves a sequence to other positions, or its rotated keys to another spectrum (rotated_by,
         options of the method "rope" as JSON). Keys that are stored unrotated need no spectrum: call
         attention with another method."""
@@ -134,22 +143,23 @@ class Cache:
         if rotated_by is not None:
             self.held.rerotate(sequence, rotated_by)
 
-    def append(self, k, v, sequences=None):
+    def append(self, k: Tensor, v: Tensor, sequences: Sequence[int] | None = None) -> None:
         """Appends k and v, [batch, key_heads, rows, columns], to ``sequences``, by default those of
         the batch, without computing attention."""
         self.held.append(k, v, self._batch(k.size(0), sequences))
 
-    def read(self, sequence):
+    def read(self, sequence: int) -> tuple[Tensor, Tensor]:
         """Returns copies of the keys, as they are stored, and of the values, each [1, key_heads,
         rows, columns] in the type of the cache; of int8, the numbers in float32."""
-        return self.held.read(sequence)
+        keys, values = self.held.read(sequence)
+        return keys, values
 
-    def save(self, sequence, path):
+    def save(self, sequence: int, path: str | PathLike[str]) -> None:
         """Writes a sequence to a file, with checksums. The write is atomic: a failure leaves any
         older file unchanged. Missing parent folders are created."""
         self.held.save(sequence, str(path))
 
-    def load(self, path):
+    def load(self, path: str | PathLike[str]) -> int:
         """Adds the sequence of a file to the batch and returns its id.
 
         Raises RuntimeError with the field and the byte for a file that is truncated, altered, or of
@@ -160,12 +170,12 @@ class Cache:
             shape, dtype = torch.ops.sextant.saved_cache_shape(str(path))
             if dtype == "int8":  # whose pages are in the file
                 self.page_rows = shape[3]
-            held = self._new(*shape[:3], dtype, "cpu")
+            held = self._new(shape[0], shape[1], shape[2], dtype, "cpu")
         self.sequences.append(held.load(str(path)))
         self._held = held
         return self.sequences[-1]
 
-    def _batch(self, count, sequences):
+    def _batch(self, count: int, sequences: Sequence[int] | None) -> list[int]:
         if sequences is not None:
             return list(sequences)
         if not self.sequences and self._held is not None:
@@ -173,17 +183,22 @@ class Cache:
                 self.add()
         return self.sequences
 
-    def attend(self, q, k, v, *, name, shape, options, parameters, layer, sequences=None,
-               scale=None, sink=None, window=(), softcap=0.0):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, name: str, shape: Sequence[int],
+               options: str, parameters: Sequence[Tensor], layer: int,
+               sequences: Sequence[int] | None = None, scale: float | None = None,
+               sink: Tensor | None = None, window: Sequence[int] = (),
+               softcap: float = 0.0) -> Tensor:
         """Appends k and v and computes attention; ``sextant.attention`` and ``Method`` call it."""
         with self.batch(k, v, q.size(0), sequences) as (held, ids):
-            return held.attend(
+            out: Tensor = held.attend(
                 q, k, v, ids, name, shape, options, parameters, layer, scale, sink, list(window),
                 softcap, self.rotated_keys
             )
+        return out
 
     @contextlib.contextmanager
-    def batch(self, k, v, count, sequences):
+    def batch(self, k: Tensor, v: Tensor, count: int,
+              sequences: Sequence[int] | None) -> Iterator[tuple[Any, list[int]]]:
         """Yields the ``torch.classes.sextant.KVCache``, with the sizes of k and v, and the ids of
         a batch of ``count`` sequences, which a first call adds. Afterwards the cache has the
         sequences and rows that it had before if there was an error."""
@@ -204,13 +219,3 @@ class Cache:
             self.sequences = before
             self._held = None if fresh else held
             raise
-
-
-def refuse_beside_cache(**arguments):
-    """Raises RuntimeError if an argument, (value, default), is not its default: with a cache, the
-    sequences determine positions and visibility."""
-    for name, (value, default) in arguments.items():
-        if value is not default and value != default:
-            raise RuntimeError(
-                f"attention: {name}: expected {default}, as a cache is there, but got another value"
-            )

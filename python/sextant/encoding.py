@@ -1,14 +1,34 @@
 """Encodings of one's own: a class in Python, fused attention, no compiler."""
 
-import math
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, overload
 
 import torch
+from torch import Tensor
 
 from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
+from sextant._attention import Bound, Named, attend
+from sextant._call import (
+    Call,
+    CallArguments,
+    call_of,
+    check_tensors,
+    compiling,
+    options_text,
+    with_call,
+)
 from sextant._encoding_cache import decode
-from sextant._call import as_lengths, check_tensors, compiling, refuse_unknown
-from sextant._rows import rows_of_call
-from sextant.cache import refuse_beside_cache
+from sextant._errors import InvalidType, InvalidValue
+from sextant._packing import Result
+from sextant._rows import Rows, rows_of_call
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+# A term by distance: a tensor, or a table and the row of each distance.
+ByDistance = Union[Tensor, "tuple[Tensor, Tensor]", None]
 
 HOOKS = ("bias", "weight", "on_query", "on_key", "on_value", "key_bias", "query_scale", "speeds",
          "phases", "sink")
@@ -50,129 +70,138 @@ class Encoding(torch.nn.Module):
     instead of one each.
     """
 
-    scale = None
-    pairing = "half-split"
-    shared = False
+    scale: float | None = None
+    pairing: Literal["half-split", "interleaved"] = "half-split"
+    shared: bool = False
 
-    def __init__(self, *, heads, key_heads=None, head_dim=None, train_length=None):
+    def __init__(self, *, heads: int, key_heads: int | None = None, head_dim: int | None = None,
+                 train_length: int | None = None) -> None:
         super().__init__()
         self.heads, self.key_heads = heads, heads if key_heads is None else key_heads
         self.head_dim, self.train_length = head_dim, train_length
         if self.heads < 1 or self.key_heads < 1 or self.heads % self.key_heads:
-            raise RuntimeError(f"{type(self).__name__}: heads: expected a multiple of key_heads="
+            raise InvalidValue(f"{type(self).__name__}: heads: expected a multiple of key_heads="
                                f"{self.key_heads}, both at least 1, but got {self.heads}")
         if type(self) is not Encoding and not any(self.overrides(hook) for hook in HOOKS):
-            raise RuntimeError(f"{type(self).__name__}: expected at least one method of "
+            raise InvalidType(f"{type(self).__name__}: expected at least one method of "
                                f"{', '.join(HOOKS)}, but the class has none of them")
 
     # The hooks. D is the number of distances.
 
-    def bias(self, distances):
+    def bias(self, distances: Tensor) -> ByDistance:
         """b: a number by distance. distances [D] -> [1 or heads, D]; or a pair of a table [1 or
         heads, rows] and the row of each distance, int64 [D]."""
 
-    def weight(self, distances):
+    def weight(self, distances: Tensor) -> ByDistance:
         """w: a factor by distance. Shapes are those of bias."""
 
-    def on_query(self, distances):
+    def on_query(self, distances: Tensor) -> ByDistance:
         """A: vectors by distance, multiplied with the first columns of q. distances [D] -> [1 or
         heads, D, columns]; or a pair of a table [1 or heads, rows, columns] and the row of each
         distance, int64 [D] (clipping, buckets)."""
 
-    def on_key(self, distances):
+    def on_key(self, distances: Tensor) -> ByDistance:
         """B: vectors by distance, multiplied with the first columns of k. Shapes are those of
         on_query."""
 
-    def on_value(self, distances):
+    def on_value(self, distances: Tensor) -> ByDistance:
         """C: vectors by distance, added to values, with all columns of v. Shapes are those of
         on_query."""
 
-    def key_bias(self, k, positions):
+    def key_bias(self, k: Tensor, positions: Tensor) -> Tensor | None:
         """c: a number for each key, which may depend on the keys of its sequence: k [batch,
         key_heads, keys, columns], positions [keys] -> [1 or batch, 1 or heads, keys]. Only
         differences between keys of a sequence matter. They are computed in float64."""
 
-    def query_scale(self, q, positions):
+    def query_scale(self, q: Tensor, positions: Tensor) -> Tensor | None:
         """A factor for each query: q [batch, heads, queries, columns], positions [queries] -> [1 or
         batch, 1 or heads, queries]."""
 
-    def speeds(self):
+    def speeds(self) -> Tensor | None:
         """The rotation R by position: radians per position of each pair of columns, [pairs].
         Phases are exact at any position, and speeds are constants: train ``phases`` instead."""
 
-    def phases(self, k, positions):
+    def phases(self, k: Tensor, positions: Tensor) -> Tensor | None:
         """A rotation by token: the angle of each pair at each key, in radians. k [batch, key_heads,
         keys, columns], positions [keys] -> [1 or batch, 1 or key_heads, keys, pairs]. A query
         rotates as the key at its position does."""
 
-    def sink(self):
+    def sink(self) -> Tensor | None:
         """One more score for each query head, in the denominator only, [heads]."""
 
-    def forward(self, q, k, v, *, causal=None, first_query=None, first_key=0, mask=None,
-                packed_queries=(), packed_keys=(), cache=None, sequences=None, **unknown):
-        """Computes attention and returns [batch, heads, queries, value_dim] in the type of q.
+    @overload
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, *, return_lse: Literal[False] = ...,
+                **call: Unpack[CallArguments]) -> Tensor: ...
+    @overload
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, *, return_lse: Literal[True],
+                **call: Unpack[CallArguments]) -> tuple[Tensor, Tensor]: ...
+    @with_call
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, **call: Any) -> Result:
+        """Computes attention and returns [batch, heads, queries, value_dim] in the type of q, with
+        return_lse=True also lse.
 
-        Shapes and arguments are those of ``sextant.attention``, but mask is bool [1 or batch, 1 or
-        heads, queries, keys], and sequences are packed by one list of lengths for the whole batch.
-        Its other arguments (scale, sink, window, key_bias, return_lse, softcap, dropout_p) are none
-        here. Packed sequences are separate: the hooks that read keys are called once for each. With
-        ``cache`` (a ``sextant.Cache`` without rotated_keys) k and v are the new rows of its
-        sequences, and hooks that read keys read all of a sequence.
+        Shapes and arguments are those of ``sextant.attention`` beside those that name a method.
+        scale replaces the attribute of the class, key_bias is added to the hook's, and a sink
+        beside the hook is an error. query_positions and key_positions are for ``speeds``. Packed
+        sequences are separate: the hooks that read keys are called once for each. With ``cache`` (a
+        ``sextant.Cache`` without rotated_keys) k and v are the new rows of its sequences, and hooks
+        that read keys read all of a sequence.
 
-        Raises RuntimeError that names the argument, or the hook with the expected and the actual
-        shape.
+        Raises errors that name the argument, or the hook with the expected and the actual shape.
         """
-        if unknown:
-            refuse_unknown(Encoding.forward, list(unknown))
         self._check_call(q, k, v)
-        if cache is not None:
-            refuse_beside_cache(
-                causal=(causal is None or causal, True), first_query=(first_query, None),
-                first_key=(first_key, 0), mask=(mask, None),
-                packed_queries=(as_lengths("packed_queries", packed_queries), []),
-                packed_keys=(as_lengths("packed_keys", packed_keys), []))
-            return decode(self, q, k, v, cache, sequences)
-        if sequences is not None:
-            raise RuntimeError("sequences: expected None without a cache")
-        rows = rows_of_call(q, k, causal, first_query, first_key, packed_queries, packed_keys)
-        return self.attend(q, self.operands(q, k, v, rows), rows, mask=mask)
+        arguments = call_of(Encoding.forward, call)
+        for name in ("query_segments", "key_segments"):
+            if arguments.asks(name):
+                raise InvalidValue(f"{type(self).__name__}: {name}: expected None, as an encoding "
+                                   "of one's own has no segments, but got a tensor")
+        if arguments.scale is None and self.scale is not None:
+            arguments = dataclasses.replace(arguments, scale=float(self.scale))
+        return attend(self, q, k, v, arguments)
 
-    def overrides(self, hook):
+    if TYPE_CHECKING:
+        __call__ = forward
+
+    def overrides(self, hook: str) -> bool:
         """Whether the class has a hook of its own."""
         return getattr(type(self), hook) is not getattr(Encoding, hook)
 
-    def operands(self, q, k, v, rows):
-        """The operands of a call, {name: tensor}, from the hooks. rows is a ``Rows``."""
+    def operands(self, q: Tensor, k: Tensor, v: Tensor, rows: Rows) -> dict[str, Tensor]:
+        """The operands of a call by name, also q, k and v, from the hooks
+        (sextant/torch/named_operands.h)."""
         with torch.autocast(device_type=q.device.type, enabled=False):
             return _Operands(self, q, k, v, rows).named
 
-    def attend(self, q, operands, rows, **place):
-        """Calls the operator with ``operands``; the result has the type of q."""
-        named = {name: value for name, value in operands.items() if name != "scale"}
-        if "speeds" in named:
-            named.update(_rotation(named.pop("speeds"), named.pop("pairs"), rows))
-        out, _ = torch.ops.sextant.attend(
-            named.pop("q"), named.pop("k"), named.pop("v"), operands["scale"], rows.frame_table(),
-            rows.key_ranges(), farthest=rows.farthest, **named, **place)
-        return out.to(q.dtype)
+    def _named(self, q: Tensor, k: Tensor, v: Tensor, rows: Rows) -> Bound:
+        found = self.operands(q, k, v, rows)
+        q, k, v = found.pop("q"), found.pop("k"), found.pop("v")
+        shape = [1, self.heads, self.key_heads, q.size(3), self.heads * q.size(3), 0]
+        names = options_text({"names": list(found)})
+        return Named("own", shape, names, list(found.values())), q, k, v
 
-    def _check_call(self, q, k, v):
+    def _bound(self, q: Tensor, k: Tensor, v: Tensor, call: Call) -> Bound:
+        return self._named(q, k, v, rows_of_call(q, k, call))
+
+    def _decode(self, q: Tensor, k: Tensor, v: Tensor, call: Call) -> Tensor:
+        return decode(self, q, k, v, call)
+
+    def _check_call(self, q: Tensor, k: Tensor, v: Tensor) -> None:
         name = type(self).__name__
         check_tensors(f"{name}: ", q=q, k=k, v=v)
         if self.pairing not in ("half-split", "interleaved"):
-            raise RuntimeError(f"{name}.pairing: expected half-split or interleaved, but got "
+            raise InvalidValue(f"{name}.pairing: expected half-split or interleaved, but got "
                                f"{self.pairing!r}")
         for argument, got, expected in (
                 ("q", q.size(1), self.heads), ("k", k.size(1), self.key_heads),
                 ("v", v.size(1), self.key_heads)):
             if got != expected:
-                raise RuntimeError(
+                raise InvalidValue(
                     f"{name}: {argument}: expected {expected} heads, as the encoding was made with "
                     f"heads={self.heads}, key_heads={self.key_heads}, but got {got}")
         columns = q.size(3) if self.head_dim is None else self.head_dim
         for argument, x in (("q", q), ("k", k)):
             if x.size(3) != columns:
-                raise RuntimeError(f"{name}: {argument}: expected {columns} columns, as "
+                raise InvalidValue(f"{name}: {argument}: expected {columns} columns, as "
                                    f"{'q has' if self.head_dim is None else 'head_dim is'}, but "
                                    f"got {x.size(3)}")
 
@@ -180,13 +209,12 @@ class Encoding(torch.nn.Module):
 class _Operands:
     """Calls the hooks of an encoding and checks their results."""
 
-    def __init__(self, encoding, q, k, v, rows):
+    def __init__(self, encoding: Encoding, q: Tensor, k: Tensor, v: Tensor, rows: Rows) -> None:
         self.encoding, self.rows, self.device = encoding, rows, q.device
         self.wide = torch.float64 if q.dtype == torch.float64 else torch.float32
         self.name = type(encoding).__name__
         self.sizes = {"batch": q.size(0), "heads": q.size(1), "key_heads": k.size(1)}
-        scale = encoding.scale
-        self.named = {"scale": 1 / math.sqrt(max(q.size(3), 1)) if scale is None else float(scale)}
+        self.named: dict[str, Tensor] = {}
         self._tables(q.size(3), v.size(3))
         self._sink()
         factor = self._call("query_scale", q, self._of_device(rows.query_positions()))
@@ -196,23 +224,25 @@ class _Operands:
             q = q.to(self.wide) * factor.to(self.wide).unsqueeze(3)
         self.named.update(q=q, k=k, v=v)
 
-    def _call(self, hook, *arguments):
+    def _call(self, hook: str, *arguments: Tensor) -> Any:
         function = getattr(self.encoding, hook)
-        if not callable(function) or hook in vars(self.encoding):
-            raise RuntimeError(f"{self.name}.{hook}: expected a method of the class, but it is an "
-                               f"attribute of type {type(function).__name__}, which needs another "
-                               "name")
+        # Dynamo of torch 2.8 knows no vars().
+        if not compiling() and (not callable(function) or hook in vars(self.encoding)):
+            raise InvalidType(f"{self.name}.{hook}: expected a method of the class, but it is an "
+                              f"attribute of type {type(function).__name__}, which needs another "
+                              "name")
         return function(*arguments)
 
-    def _of_device(self, x):
+    def _of_device(self, x: Tensor) -> Tensor:
         return x.to(self.device, self.wide)
 
-    def _refuse(self, hook, expected, got):
-        raise RuntimeError(f"{self.name}.{hook}: expected {expected}, but got {got}")
+    def _refuse(self, hook: str, expected: object, got: object) -> NoReturn:
+        raise InvalidValue(f"{self.name}.{hook}: expected {expected}, but got {got}")
 
-    def _checked(self, hook, value, *shared, **exact):
+    def _checked(self, hook: str, value: Any, *shared: str, **exact: int | None) -> Tensor:
         """value with all its sizes, those in `shared` 1 or full. An exact size of None is free."""
-        expected = [(name, self.sizes[name], True) for name in shared]
+        expected: list[tuple[str, int | None, bool]] = [
+            (name, self.sizes[name], True) for name in shared]
         expected += [(name, size, False) for name, size in exact.items()]
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             self._refuse(hook, "a tensor of floating point numbers",
@@ -232,13 +262,13 @@ class _Operands:
             self._refuse(hook, f"{self.device}, as q", value.device)
         return whole
 
-    def _tables(self, columns, value_columns):
+    def _tables(self, columns: int, value_columns: int) -> None:
         distances = self._of_device(self.rows.distances(self.wide))
         for hook in ("bias", "weight", "on_query", "on_key", "on_value"):
             value = self._call(hook, distances)
             if value is None:
                 continue
-            exact = {"distances": distances.numel()}
+            exact: dict[str, int | None] = {"distances": distances.numel()}
             if isinstance(value, tuple):
                 value, row_at = value if len(value) == 2 else (None, None)
                 exact = {"rows": None}
@@ -262,13 +292,14 @@ class _Operands:
                 self._refuse(hook, f"at most {columns} columns, as q", value.size(2))
             self.named[hook] = value.to(self.wide)
 
-    def _sink(self):
+    def _sink(self) -> None:
         sink = self._call("sink")
         if sink is not None:
             sink = self._checked("sink", sink, heads=self.sizes["heads"])
             self.named["sink"] = sink.to(self.wide)
 
-    def _by_sequence(self, hook, k, *shared, **exact):
+    def _by_sequence(self, hook: str, k: Tensor, *shared: str,
+                     **exact: int | None) -> list[Tensor] | None:
         """The results of a hook that reads keys, one for each sequence; None if it is not
         overridden."""
         results = []
@@ -281,12 +312,14 @@ class _Operands:
             results.append(self._checked(hook, value, *shared, keys=f.keys, **exact))
         return results
 
-    def _of_rows(self, results, dim, starts, count):
+    def _of_rows(self, results: list[Tensor], dim: int, starts: list[int],
+                 count: int) -> Tensor:
         """The results of sequences side by side, with zeros between them."""
         sizes = [1, 1]
         for x in results:
             sizes = [max(sizes[0], x.size(0)), max(sizes[1], x.size(1))]
-        parts, at = [], 0
+        parts: list[Tensor] = []
+        at = 0
         for x, start in zip(results, starts):
             x = x.expand(sizes[0], sizes[1], *x.shape[2:])
             if start > at:
@@ -297,7 +330,7 @@ class _Operands:
             parts.append(parts[-1].new_zeros(*sizes, count - at, *parts[-1].shape[3:]))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim)
 
-    def _rotations(self, q, k):
+    def _rotations(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Adds the operands of keys, and returns q and k rotated by the phases of their tokens."""
         frames = self.rows.frames
         if not frames:
@@ -332,7 +365,7 @@ class _Operands:
         return (_rotated(q.to(self.wide), angles.to(self.wide), pairing),
                 _rotated(k.to(self.wide), of_keys.to(self.wide), pairing))
 
-    def _speeds(self, speeds, columns):
+    def _speeds(self, speeds: Tensor, columns: int) -> None:
         if speeds.requires_grad:
             self._refuse("speeds", "constants (train phases(), which autograd differentiates)",
                          "a tensor that requires its gradient")
@@ -351,7 +384,7 @@ class _Operands:
         self.named["pairs"] = torch.stack((first, second, torch.zeros_like(pairs)), 1)
 
 
-def _rotated(x, angles, pairing):
+def _rotated(x: Tensor, angles: Tensor, pairing: str) -> Tensor:
     """x [batch, heads, rows, columns] with its first pairs of columns rotated by angles [1 or
     batch, 1 or heads, rows, pairs]."""
     pairs = angles.size(3)
@@ -363,20 +396,3 @@ def _rotated(x, angles, pairing):
     both = first * cos - second * sin, first * sin + second * cos
     head = torch.cat(both, 3) if pairing == "half-split" else torch.stack(both, 4).flatten(3)
     return torch.cat((head, x[..., 2 * pairs:]), 3)
-
-
-def _rotation(speeds, pairs, rows):
-    """The arguments of the operator for one rotation: speeds as fractions of a turn in fixed point,
-    of 2**-64 (sextant::Turns)."""
-    turns = speeds / (2 * math.pi)
-    upper = (turns - turns.floor()) * 2.0**32
-    lower = ((upper - upper.floor()) * 2.0**32).floor().long()
-    upper = upper.floor().long()
-    upper = torch.where(upper >= 2**31, upper - 2**32, upper)
-    fixed = upper * 2**32 + lower
-    return {
-        "pairs": pairs[None],
-        "speeds": torch.stack((fixed, torch.zeros_like(fixed)), 1)[None],
-        "query_rotary_positions": rows.query_positions()[None, None, None],
-        "key_rotary_positions": rows.key_positions()[None, None, None],
-    }

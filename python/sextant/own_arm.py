@@ -108,7 +108,9 @@ def register():
         def forward(self, layer, q, k, v, rows):
             encoding = self.encodings[0 if len(self.encodings) == 1 else layer]
             encoding._check_call(q, k, v)
-            return encoding.operands(q, k, v, rows)
+            scale = q.size(3) ** -0.5 if encoding.scale is None else float(encoding.scale)
+            return {"scale": torch.tensor(scale, dtype=torch.float64),
+                    **encoding.operands(q, k, v, rows)}
 
     made = {}
 
@@ -130,7 +132,6 @@ def register():
         rows = Rows([Frame(*frame[1:]) for frame in frames.tolist()], causal, q.size(2), k.size(2))
         replaced = {name: value for (name, _), value in zip(named, values)}
         found = _functional_call()(module, replaced, (layer, q, k, v, rows))
-        found["scale"] = torch.tensor(found["scale"], dtype=torch.float64)
         return list(found), list(found.values())
 
     library = Library("sextant_own", "DEF")

@@ -5,18 +5,30 @@ position: positive for keys in the past. Positions and distances are sequences o
 integers. Arguments out of range raise RuntimeError.
 """
 
+# mypy: disable-error-code="no-any-return"
+# (operators have no types)
+
+from __future__ import annotations
+
 import json
+from collections.abc import Sequence
+from typing import Any, Literal, Union
 
 import torch
+from torch import Tensor
 
 from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
+from sextant._errors import InvalidValue
+
+Integers = Union[Sequence[int], Tensor, range]
 
 
-def _integers(x):
+def _integers(x: Integers) -> Tensor:
     return torch.as_tensor(x, dtype=torch.int64).contiguous()
 
 
-def alibi_slopes(heads, max_bias=8.0, train_length=None, length=None):
+def alibi_slopes(heads: int, max_bias: float = 8.0, train_length: int | None = None,
+                 length: int | None = None) -> Tensor:
     """ALiBi's slopes, [heads], all above 0 (Press et al. 2021; for numbers of heads that are no
     powers of two by the authors' rule).
 
@@ -27,9 +39,8 @@ def alibi_slopes(heads, max_bias=8.0, train_length=None, length=None):
     return torch.ops.sextant.alibi_slopes(heads, max_bias, train_length or 0, length or 0)
 
 
-def sandwich_bias(
-    distances, heads, sinusoid_width=128, first_index=1, *, strength=None, ratio=8.0
-):
+def sandwich_bias(distances: Integers, heads: int, sinusoid_width: int = 128, first_index: int = 1,
+                  *, strength: float | None = None, ratio: float = 8.0) -> Tensor:
     """Sandwich's bias of each distance, [heads, distances] (Chi et al. 2022).
 
     sinusoid_width is even. first_index is the first summand of the sum of cosines: 1 as in the
@@ -41,13 +52,15 @@ def sandwich_bias(
     )
 
 
-def t5_buckets(distances, buckets=32, max_distance=128, bidirectional=True):
+def t5_buckets(distances: Integers, buckets: int = 32, max_distance: int = 128,
+               bidirectional: bool = True) -> Tensor:
     """T5's bucket of each distance, int64 in [0, buckets), by the integer-exact rule (Raffel et al.
     2019). Buckets of both directions must be even in number."""
     return torch.ops.sextant.t5_buckets(_integers(distances), buckets, max_distance, bidirectional)
 
 
-def deberta_rows(distances, buckets=256, max_positions=512, flavour="hugging-face"):
+def deberta_rows(distances: Integers, buckets: int = 256, max_positions: int = 512,
+                 flavour: Literal["hugging-face", "microsoft"] = "hugging-face") -> Tensor:
     """The row of DeBERTa v2/v3's relative embedding for each distance, int64 in [0, 2 * buckets)
     (He et al. 2020).
 
@@ -55,7 +68,7 @@ def deberta_rows(distances, buckets=256, max_positions=512, flavour="hugging-fac
     ValueError for any other flavour.
     """
     if flavour not in ("hugging-face", "microsoft"):
-        raise ValueError(
+        raise InvalidValue(
             f"deberta_rows: flavour: expected hugging-face or microsoft, but got {flavour!r}"
         )
     return torch.ops.sextant.deberta_rows(
@@ -63,7 +76,9 @@ def deberta_rows(distances, buckets=256, max_positions=512, flavour="hugging-fac
     )
 
 
-def sinusoid(positions, width, layout="interleaved", max_timescale=10000.0, min_timescale=1.0):
+def sinusoid(positions: Integers, width: int,
+             layout: Literal["interleaved", "concatenated", "tensor2tensor"] = "interleaved",
+             max_timescale: float = 10000.0, min_timescale: float = 1.0) -> Tensor:
     """Sinusoidal position vectors, [positions, width] (Vaswani et al. 2017).
 
     layout is "interleaved" (the paper), "concatenated" (Transformer-XL) or "tensor2tensor" (also
@@ -75,18 +90,20 @@ def sinusoid(positions, width, layout="interleaved", max_timescale=10000.0, min_
     )
 
 
-def rope_speeds(dim, base=10000.0):
+def rope_speeds(dim: int, base: float = 10000.0) -> Tensor:
     """RoPE's frequencies theta_f = base ** (-2 f / dim), in radians per position, [dim / 2] (Su et
     al. 2021)."""
     return torch.ops.sextant.rope_speeds(dim, base)
 
 
-def rope_cos_sin(positions, dim, base=10000.0):
+def rope_cos_sin(positions: Integers, dim: int, base: float = 10000.0) -> tuple[Tensor, Tensor]:
     """cos and sin of position * theta_f, [positions, dim / 2] each, with exact phases."""
     return torch.ops.sextant.rope_cos_sin(_integers(positions), dim, base)
 
 
-def stretched_speeds(dim, base=10000.0, stretch=None, length=1, train_length=None):
+def stretched_speeds(dim: int, base: float = 10000.0, stretch: dict[str, Any] | str | None = None,
+                     length: int = 1,
+                     train_length: int | None = None) -> tuple[Tensor, float, float]:
     """(frequencies [dim / 2], gain, score factor) of RoPE stretched for a sequence of ``length``
     tokens.
 
@@ -100,13 +117,13 @@ def stretched_speeds(dim, base=10000.0, stretch=None, length=1, train_length=Non
     )
 
 
-def config_speeds(config, length=1):
+def config_speeds(config: str, length: int = 1) -> tuple[Tensor, float, float]:
     """The result of ``stretched_speeds`` for a model, from the contents of its config.json (a
     string). Models with several types of layers give that of the first."""
     return torch.ops.sextant.config_speeds(config, length)
 
 
-def query_factors(positions, law, length=0, strength=0.0):
+def query_factors(positions: Integers, law: str, length: int = 0, strength: float = 0.0) -> Tensor:
     """The factor by which a query at each position is multiplied, [positions].
 
     i is the position, negative ones count as 0; L is length, and s strength, which is at least 0:
@@ -121,31 +138,31 @@ def query_factors(positions, law, length=0, strength=0.0):
     return torch.ops.sextant.query_factors(_integers(positions), law, length, strength)
 
 
-def clock(positions, periods=(60, 3600, 43200)):
+def clock(positions: Integers, periods: Sequence[int] = (60, 3600, 43200)) -> Tensor:
     """sin and cos of the angles of clock hands, [positions, 2 * len(periods)]. Hand j turns once
     per periods[j] positions, which is at least 1."""
     return torch.ops.sextant.clock(_integers(positions), list(periods))
 
 
-def alien_clock(positions, ratio, hands):
+def alien_clock(positions: Integers, ratio: float, hands: int) -> Tensor:
     """sin and cos of position / ratio**j (radians) for j = 0 .. hands - 1, [positions, 2 hands].
     ratio is at least 1."""
     return torch.ops.sextant.alien_clock(_integers(positions), ratio, hands)
 
 
-def binary(positions, bits, signs=False):
+def binary(positions: Integers, bits: int, signs: bool = False) -> Tensor:
     """The bits of each position, least significant first, as 0 and 1 or (signs) as -1 and 1:
     [positions, bits], 1 to 63 bits. Negative positions count modulo 2^bits."""
     return torch.ops.sextant.binary(_integers(positions), bits, signs)
 
 
-def tanh_positions(start, weight, bias, length):
+def tanh_positions(start: Tensor, weight: Tensor, bias: Tensor, length: int) -> Tensor:
     """Positions of a recurrence, [length, width]: p[0] = start, p[k + 1] = tanh(weight p[k] +
     bias). Differentiable."""
     return torch.ops.sextant.tanh_positions(start, weight, bias, length)
 
 
-def gru_positions(h0, weights, length):
+def gru_positions(h0: Tensor, weights: Sequence[Tensor], length: int) -> Tensor:
     """Positions of a GRU, [length, ..., width], the recurrent baseline of FLOATER's authors.
 
     The input of step k is the time 0.01 k, the first state h0 [depth, ..., width]; row 0 is one
@@ -155,7 +172,9 @@ def gru_positions(h0, weights, length):
     return torch.ops.sextant.gru_positions(h0, list(weights), length)
 
 
-def floater_positions(start, weights, length, flow="linear", gradient="solver"):
+def floater_positions(start: Tensor, weights: Sequence[Tensor], length: int,
+                      flow: Literal["linear", "convolution"] = "linear",
+                      gradient: Literal["solver", "adjoint"] = "solver") -> Tensor:
     """FLOATER's positions, [length, 3, layers, width] (Liu et al. 2020): the solution of dp/dt =
     h(t, p) at the times 0.01 k.
 
@@ -166,7 +185,8 @@ def floater_positions(start, weights, length, flow="linear", gradient="solver"):
     return torch.ops.sextant.floater_positions(start, list(weights), length, flow, gradient)
 
 
-def complex_embedding(ids, positions, r, w, theta=None):
+def complex_embedding(ids: Tensor, positions: Tensor, r: Tensor, w: Tensor,
+                      theta: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Real and imaginary part of r e^(i (w pos + theta)) for each token, [batch, length, D] each
     (Wang et al. 2020). Differentiable.
 
@@ -178,7 +198,8 @@ def complex_embedding(ids, positions, r, w, theta=None):
     )
 
 
-def xpos_growth(dim, gamma=0.4, scale_base=512.0, *, xi=None):
+def xpos_growth(dim: int, gamma: float = 0.4, scale_base: float = 512.0, *,
+                xi: float | None = None) -> Tensor:
     """XPOS's growth per position of each pair, [dim / 2], as a natural logarithm: below 0, so that
     scores decay with distance (Sun et al. 2022). gamma and scale_base are above 0. With xi, above 0
     and at most 1, every pair has the growth ln(xi); gamma and scale_base are then the defaults."""

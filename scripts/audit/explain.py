@@ -17,7 +17,7 @@ ASKING = re.compile(r"--base|--head-dim|--local-base|would say")
 
 @dataclass(frozen=True)
 class Setting:
-    """A group of layers as explain describes it: an entry of `settings`."""
+    """A group of layers as explain describes it: an entry of `configs`."""
 
     layers: str
     layer_numbers: tuple[int, ...] | None  # None: all layers, or unknown
@@ -77,7 +77,7 @@ class Sextant:
         if done.returncode != 0:
             said = done.stderr.strip().replace(f"{path.parent}/", "")
             return Answer(None, said or f"ended with {done.returncode}")
-        entries = json.loads(done.stdout)["settings"]
+        entries = json.loads(done.stdout)["configs"]
         return Answer(tuple(Setting.of(entry) for entry in entries), "")
 
     def explain_fields(self, fields: dict[str, Any], length: int = 0) -> Answer:

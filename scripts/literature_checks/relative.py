@@ -32,7 +32,7 @@ def clipped_sinusoids():
     table = sextant.tables.sinusoid(range(-64, 65), HEAD_DIM)
     rows = (-distance()).clamp(-64, 64) + 64
     scores = (products(q, k) + gathered(q, table, rows)) / ROOT_D
-    found = sextant.attention(q, k, v, "nezha", causal=False, flavour="paper")
+    found = sextant.attention(q, k, v, "nezha", causal=False, options={"flavour": "paper"})
     return [("difference", equal(found, dense(scores, v, False, table[rows]), 1e-13))]
 
 
@@ -200,7 +200,7 @@ def sandwich():
     p = sextant.tables.sinusoid(range(LENGTH), 128)
     strength = HEADS / (8 * torch.arange(1, HEADS + 1, dtype=torch.float64))
     scores = products(q, k) / ROOT_D + strength[:, None, None] * (p @ p.T)
-    found = sextant.attention(q, k, v, "sandwich", first_index=0)
+    found = sextant.attention(q, k, v, "sandwich", options={"first_index": 0})
     return [("difference", equal(found, dense(scores, v), 1e-13))]
 
 

@@ -27,14 +27,14 @@ def _rope_by_hand(q, k, v, speeds, positions=None):
 def rope_forms():
     """RoPE: rotated vectors, complex numbers and the notes' sparse form agree; i - j decides."""
     q, k, v = operands()
-    found = sextant.attention(q, k, v, "rope", pairing="interleaved")
+    found = sextant.attention(q, k, v, "rope", options={"pairing": "interleaved"})
     speeds = 10000.0 ** (-2 * torch.arange(HEAD_DIM // 2).double() / HEAD_DIM)
     angles = (torch.arange(LENGTH).double()[:, None] * speeds).repeat_interleave(2, 1)
 
     def sparse(x):  # x * cos + (-x1, x0, -x3, x2, ...) * sin
         swapped = torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
         return x * angles.cos() + swapped * angles.sin()
-    shifted = sextant.attention(q, k, v, "rope", pairing="interleaved", first_key=1000)
+    shifted = sextant.attention(q, k, v, "rope", options={"pairing": "interleaved"}, first_key=1000)
     return [("complex numbers, difference", equal(found, _rope_by_hand(q, k, v, speeds), 1e-13)),
             ("sparse form", equal(found, dense(products(sparse(q), sparse(k)) / ROOT_D, v), 1e-13)),
             ("all positions shifted by 1000", equal(found, shifted, 1e-12))]
@@ -45,7 +45,8 @@ def rope_base_1000():
     """base=1000 is the notes' 1000^(-2(i-1)/d); the paper has 10000 and counts from i = 1."""
     q, k, v = operands()
     speeds = 1000.0 ** (-2 * torch.arange(HEAD_DIM // 2).double() / HEAD_DIM)
-    found = sextant.attention(q, k, v, "rope", pairing="interleaved", base=1000.0)
+    found = sextant.attention(q, k, v, "rope",
+                              options={"pairing": "interleaved", "base": 1000.0})
     first = float(sextant.tables.rope_speeds(HEAD_DIM)[0])
     expect(first == 1, "the first pair is not rotated by one radian a position")
     return [("difference", equal(found, _rope_by_hand(q, k, v, speeds), 1e-13)),
@@ -79,7 +80,7 @@ def xpos_sides():
     pairs = [torch.view_as_complex(x.unflatten(3, (-1, 2)).contiguous()) for x in (q, k)]
     factors = torch.exp(d * growth + 1j * d * speeds)
     scores = torch.einsum("bhic,bhjc,ijc->bhij", pairs[0], pairs[1].conj(), factors).real / ROOT_D
-    found = sextant.attention(q, k, v, "xpos", scale_base=4.0)
+    found = sextant.attention(q, k, v, "xpos", options={"scale_base": 4.0})
     return [("difference", equal(found, dense(scores, v), 1e-12)),
             ("slowest and fastest pair's factor for each position, scale_base 512",
              "{:.6f} {:.6f}".format(*sorted(sextant.tables.xpos_growth(HEAD_DIM).exp().tolist())
@@ -171,13 +172,15 @@ def rerope():
     flat = torch.where(d < window, near, by_distance(torch.full_like(d, window).double()))
     leaky = torch.where(d < window, near, by_distance(window + (d - window) / 4))
     options = {"pairing": "interleaved", "window": window}
-    found = sextant.attention(q, k, v, "rerope", **options)
+    found = sextant.attention(q, k, v, "rerope", options=options)
     return [("rerope, difference", equal(found, dense(flat, v), 1e-13)),
             ("leaky-rerope", equal(
-                sextant.attention(q, k, v, "leaky-rerope", factor=4.0, **options),
+                sextant.attention(q, k, v, "leaky-rerope",
+                                  options={"factor": 4.0, **options}),
                 dense(leaky, v), 1e-13)),
             ("leaky-rerope with factor 1e9 and rerope", equal(
-                sextant.attention(q, k, v, "leaky-rerope", factor=1e9, **options), found, 1e-7))]
+                sextant.attention(q, k, v, "leaky-rerope",
+                                  options={"factor": 1e9, **options}), found, 1e-7))]
 
 
 @check
@@ -189,7 +192,8 @@ def local_attention():
     scores = products(_rotated(q, position, speeds), _rotated(k, position, speeds)) / ROOT_D
     same_chunk = (position // 8)[:, None] == position // 8
     return [(name, equal(
-        sextant.attention(q, k, v, name, **{name: 8}, options={"pairing": "interleaved"}),
+        sextant.attention(q, k, v, name,
+                          options={name: 8, "options": {"pairing": "interleaved"}}),
         dense(scores.masked_fill(~visible, -torch.inf), v), 1e-13))
         for name, visible in (("window", d < 8), ("chunk", same_chunk))]
 

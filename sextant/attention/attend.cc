@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,41 +14,30 @@
 namespace sextant {
 namespace {
 
-// The backend's function for one scalar type.
-template <class F>
-F served(const Backend& backend, F function, const char* type) {
-  if (!function) {
-    fail("attention: backend: expected one that serves " + std::string(type) + ", but got \"" +
+// The backend's function for T.
+template <class T, class F32, class F64>
+auto served(const Backend& backend, F32 float32, F64 float64) {
+  constexpr bool kIsFloat = std::is_same_v<T, float>;
+  const auto function = std::get < kIsFloat ? 0 : 1 > (std::tuple(float32, float64));
+  if (!function)
+    fail("attention: backend: expected one that serves " +
+         std::string(kIsFloat ? "float32" : "float64") + ", but got \"" +
          std::string(backend.name) + "\"");
-  }
   return function;
-}
-template <class T>
-auto forward_of(const Backend& backend) {
-  if constexpr (std::is_same_v<T, float>) {
-    return served(backend, backend.attend_f32, "float32");
-  } else {
-    return served(backend, backend.attend_f64, "float64");
-  }
-}
-template <class T>
-auto backward_of(const Backend& backend) {
-  if constexpr (std::is_same_v<T, float>) {
-    return served(backend, backend.attend_backward_f32, "float32");
-  } else {
-    return served(backend, backend.attend_backward_f64, "float64");
-  }
 }
 
 std::vector<const Backend*>& joined() {
-  static std::vector<const Backend*> all = {&reference_backend(), &cpu_backend(),
-                                            &cpu_bfloat16_backend(), &cpu_bf16x3_backend()};
+  static std::vector<const Backend*> all = {&reference_backend(),    &cpu_backend(),
+                                            &cpu_bfloat16_backend(), &cpu_bf16x3_backend(),
+                                            &cuda_backend(),         &cuda_float32_backend()};
   return all;
 }
 
 }  // namespace
 
 std::span<const Backend* const> backends() { return joined(); }
+
+std::string why_not(const Backend& backend) { return backend.why_not ? backend.why_not() : ""; }
 
 void join(const Backend& backend) {
   for (const Backend* other : backends())
@@ -106,8 +96,9 @@ template <class T>
 void attend(const Operands<T>& operands, const PreparedPlan& plan, const Attended<T>& result,
             const Context& context) {
   check_operands(operands, plan);
-  check_attended(operands, result);
-  forward_of<T>(plan.backend())(operands, plan, result, context);
+  check_attended<T>(operands, {result.out, result.lse});
+  const Backend& backend = plan.backend();
+  served<T>(backend, backend.attend_f32, backend.attend_f64)(operands, plan, result, context);
 }
 
 template <class T>
@@ -117,7 +108,9 @@ void attend_backward(const Operands<T>& operands, const PreparedPlan& plan,
   check_operands(operands, plan);
   check_attended(operands, result);
   check_grad(operands, plan.plan(), d_out, grad);
-  backward_of<T>(plan.backend())(operands, plan, result, d_out, grad, context);
+  const Backend& backend = plan.backend();
+  served<T>(backend, backend.attend_backward_f32, backend.attend_backward_f64)(
+      operands, plan, result, d_out, grad, context);
 }
 
 template <class T>

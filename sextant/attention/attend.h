@@ -33,6 +33,8 @@ struct Backend {
   // Batch invariance: a query's result is bitwise the same whatever else is in the call, so
   // decoding reproduces prefill.
   bool batch_invariant = true;
+  // The reason why it cannot run on this machine, or nothing. Null: it always can.
+  std::string (*why_not)() = nullptr;
   // Makes the backend's own part of a plan that has been checked. Null: the backend has no such
   // part.
   std::unique_ptr<BackendPlan> (*make_plan)(const Plan&, const PlanShape&, Passes,
@@ -93,8 +95,12 @@ SEXTANT_API const Backend& cuda_float32_backend();
 // one can be used.
 SEXTANT_API std::string why_no_cuda();
 
-// All registered backends: the four CPU backends above and those that join() added.
+// All registered backends, those above and those that join() added: also those with operands in the
+// memory of a GPU, and those that cannot run here.
 SEXTANT_API std::span<const Backend* const> backends();
+// The reason why a backend cannot run on this machine; empty: it can. Its calls throw Error with
+// the reason.
+SEXTANT_API std::string why_not(const Backend& backend);
 // Adds a backend, which must live until the program ends, to the list of backends(). Throws Error
 // if its name is taken. No other thread may use backends() or backend() meanwhile.
 SEXTANT_API void join(const Backend& backend);

@@ -10,26 +10,24 @@
 
 namespace sextant {
 
-// The two passes of a host backend for a score whose frames share their rotations.
-template <class T>
-using Attend = void (*)(const HostScore<T>&, const HostAttended<T>&, const Context&);
-template <class T>
-using AttendBackward = void (*)(const HostScore<T>&, const HostAttended<const T>&,
-                                HostAnyView<const T> d_out, const HostGrad<T>&, const Context&);
-
 bool differs_by_frame(std::span<const Sweep> sweeps);
 
-// Attends each frame as a score of its own, with one rotation for each side of each sweep. Query
-// rows in no frame get zeros and lse = -infinity.
 template <class T>
-void attend_by_frame(const HostScore<T>& score, const HostAttended<T>& result,
-                     const Context& context, Attend<T> attend);
+struct ByFrame {
+  // The two passes of a host backend for a score whose frames share their rotations.
+  using Attend = void (*)(const HostScore<T>&, const HostAttended<T>&, const Context&);
+  using AttendBackward = void (*)(const HostScore<T>&, const HostAttended<const T>&,
+                                  HostAnyView<const T> d_out, const HostGrad<T>&, const Context&);
 
-// The backward pass. Gradients of operands that frames share are summed in float64, in the order of
-// the frames.
-template <class T>
-void attend_backward_by_frame(const HostScore<T>& score, const HostAttended<const T>& result,
-                              HostAnyView<const T> d_out, const HostGrad<T>& grad,
-                              const Context& context, AttendBackward<T> backward);
+  // Attends each frame as a score of its own, with one rotation for each side of each sweep. Query
+  // rows in no frame get zeros and lse = -infinity.
+  static void attend(const HostScore<T>& score, const HostAttended<T>& result,
+                     const Context& context, Attend attend);
+  // The backward pass. Gradients of operands that frames share are summed in float64, in the order
+  // of the frames.
+  static void backward(const HostScore<T>& score, const HostAttended<const T>& result,
+                       HostAnyView<const T> d_out, const HostGrad<T>& grad, const Context& context,
+                       AttendBackward backward);
+};
 
 }  // namespace sextant

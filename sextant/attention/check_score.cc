@@ -1,12 +1,15 @@
+// Checks of each operand by its tags (operand_list.h), and of what q, k and v share.
 #include "sextant/attention/check_score.h"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "sextant/attention/check_field.h"
 #include "sextant/attention/check_plan.h"
+#include "sextant/attention/operand_list.h"
 
 namespace sextant {
 namespace {
@@ -61,9 +64,15 @@ void check_shape(std::string_view name, const AView& view, int64_t batch, int64_
   expect_sizes(name, sizes_of(view), {batch, heads, rows, columns});
 }
 
+// Whether any operand has values by distance.
 template <class T>
-bool any_table(const Operands<T>& o) {
-  return o.weight || o.bias || o.on_query || o.on_key || o.on_value || o.query_bias;
+bool any_by_distance(const Operands<T>& o) {
+  bool any = false;
+  each_operand([&](auto operand) {
+    if constexpr (operand.has(Axis::kRows) || operand.has(Axis::kDiagonals))
+      any = any || operand.of(o);
+  });
+  return any;
 }
 
 template <class T>
@@ -90,32 +99,52 @@ void check_table(std::string_view name, const View<const T>& rows, std::span<con
       refuse_field({"row_at.", name}, "rows 0 to " + text(rows.rows - 1), text(row));
 }
 
-template <class T>
-void check_tables(const Operands<T>& o, const PreparedPlan& plan) {
-  const RowMaps& row_at = plan.plan().row_at;
-  const int64_t columns = plan.shape().columns, value_columns = plan.shape().value_columns;
-  check_table("weight", o.weight, row_at.weight, plan, 1, 1);
-  check_table("bias", o.bias, row_at.bias, plan, 1, 1);
-  check_table("on_query", o.on_query, row_at.on_query, plan, 0, columns);
-  check_table("on_key", o.on_key, row_at.on_key, plan, 0, columns);
-  check_table("on_value", o.on_value, row_at.on_value, plan, value_columns, value_columns);
+// The size of an axis, or -1 if the operand chooses it.
+int64_t size_of(Axis axis, const PlanShape& s) {
+  if (axis == Axis::kNone) return 1;
+  const AxisSizes<int64_t> sizes = {s.batch, s.heads,   s.key_heads,    s.queries,
+                                    s.keys,  s.columns, s.value_columns};
+  return axis < Axis::kRows ? sizes[static_cast<size_t>(axis)] : -1;
 }
 
-template <class T>
-void check_query_bias(const Operands<T>& o, const Diagonals& diagonals) {
-  const auto& x = o.query_bias;
-  if (!x) return;
-  check_shape("query_bias", x, o.q.batch, o.q.heads, o.q.rows, x.columns);
-  if (x.columns < diagonals.count)
-    refuse_field("query_bias.columns",
-                 "at least " + text(diagonals.count) + " (one for each diagonal)", text(x.columns));
+// Checks an optional operand: a table, a value for each head, or a view with all axes.
+template <class Entry, class T>
+void check_operand(Entry operand, const Operands<T>& o, const PreparedPlan& prepared) {
+  const auto& x = operand.of(o);
+  const PlanShape& shape = prepared.shape();
+  const int64_t size = size_of(operand.axis(2), shape);
+  if constexpr (operand.has(Axis::kRows)) {
+    check_table(operand.name, x, operand.of(prepared.plan().row_at), prepared,
+                std::max<int64_t>(size, 0), size < 0 ? shape.columns : size);
+  } else if constexpr (!operand.has(Axis::kBatch)) {
+    if (!x.empty())
+      expect_equal({operand.name}, static_cast<int64_t>(x.size()), shape.heads,
+                   "one for each query head");
+  } else if (x) {
+    const int64_t columns = size_of(operand.axis(3), shape);
+    check_shape(operand.name, x, shape.batch, shape.heads, size, columns < 0 ? x.columns : columns);
+    const int64_t diagonals = prepared.plan().diagonals.count;
+    if (operand.has(Axis::kDiagonals) && x.columns < diagonals)
+      refuse_field(Field{operand.name, ".columns"},
+                   "at least " + text(diagonals) + " (one for each diagonal)", text(x.columns));
+  }
 }
 
-template <class T>
-void check_table_grad(std::string_view name, const AnyView<T>& grad, const View<const T>& rows) {
+template <class T, class AView>
+void check_grad_of(std::string_view name, const AnyView<T>& grad, const AView& operand,
+                   Presence presence) {
   if (!grad) return;
-  if (!rows) refuse_field(name, "no gradient (the operand is absent)", "a view");
-  check_shape(name, grad, rows.batch, rows.heads, rows.rows, rows.columns);
+  if (!operand && presence == Presence::kOptional)
+    refuse_field(name, "no gradient (the operand is absent)", "a view");
+  check_data(name, grad);
+  expect_sizes(name, sizes_of(grad), sizes_of(operand));
+}
+
+template <class T>
+void check_grad_of(std::string_view name, std::span<T> grad, std::span<const T> operand, Presence) {
+  if (!grad.empty())
+    expect_equal({name}, static_cast<int64_t>(grad.size()), static_cast<int64_t>(operand.size()),
+                 "as its operand");
 }
 
 template <class T>
@@ -201,24 +230,19 @@ void check_operands(const Operands<T>& o, const PreparedPlan& prepared) {
   const PageRange pages = {o.k_int8 ? -o.k_int8.numbers.batch : 0, o.k.batch - 1};
   if (prepared.page_range().first < pages.first || prepared.page_range().last > pages.last)
     check_pages_in(plan, shape, pages);
-  if (o.q_imag) check_shape("q_imag", o.q_imag, o.q.batch, o.q.heads, o.q.rows, o.q.columns);
-  check_tables(o, prepared);
-  check_query_bias(o, plan.diagonals);
-  if (o.key_bias) check_shape("key_bias", o.key_bias, o.q.batch, o.q.heads, shape.keys, 1);
-  if (any_table(o) && !prepared.covers_distances()) check_distances(plan, shape);
-  if (!o.sink.empty())
-    expect_equal({"sink"}, static_cast<int64_t>(o.sink.size()), o.q.heads,
-                 "one for each query head");
-  if (o.mask) check_shape("mask", o.mask, o.q.batch, o.q.heads, o.q.rows, shape.keys);
+  each_operand([&](auto operand) {
+    if constexpr (operand.presence == Presence::kOptional) check_operand(operand, o, prepared);
+  });
+  if (any_by_distance(o) && !prepared.covers_distances()) check_distances(plan, shape);
 }
 
-template <class T, class U>
-void check_out(const Operands<T>& o, const AnyView<U>& out) {
+template <class T>
+void check_out(const Operands<T>& o, const AnyView<const T>& out) {
   check_shape("out", out, o.q.batch, o.q.heads, o.q.rows, o.v.columns);
 }
 
-template <class T, class U>
-void check_attended(const Operands<T>& o, const Attended<U>& attended) {
+template <class T>
+void check_attended(const Operands<T>& o, const Attended<const T>& attended) {
   check_out(o, attended.out);
   check_shape("lse", attended.lse, o.q.batch, o.q.heads, o.q.rows, 1);
 }
@@ -228,41 +252,18 @@ void check_grad(const Operands<T>& s, const Plan& plan, AnyView<const T> d_out,
                 const ScoreGrad<T>& grad) {
   if (plan.pages) refuse_field("pages", "none where gradients are asked for", "a table");
   check_shape("d_out", d_out, s.q.batch, s.q.heads, s.q.rows, s.v.columns);
-  if (grad.q) check_shape("grad.q", grad.q, s.q.batch, s.q.heads, s.q.rows, s.q.columns);
-  if (grad.k) check_shape("grad.k", grad.k, s.k.batch, s.k.heads, s.k.rows, s.k.columns);
-  if (grad.v) check_shape("grad.v", grad.v, s.v.batch, s.v.heads, s.v.rows, s.v.columns);
-  if (grad.q_imag) {
-    if (!s.q_imag) refuse_field("grad.q_imag", "no gradient (the operand is absent)", "a view");
-    check_shape("grad.q_imag", grad.q_imag, s.q.batch, s.q.heads, s.q.rows, s.q.columns);
-  }
-  check_table_grad("grad.weight", grad.weight, s.weight);
-  check_table_grad("grad.bias", grad.bias, s.bias);
-  check_table_grad("grad.on_query", grad.on_query, s.on_query);
-  check_table_grad("grad.on_key", grad.on_key, s.on_key);
-  check_table_grad("grad.on_value", grad.on_value, s.on_value);
-  if (grad.query_bias) {
-    if (!s.query_bias)
-      refuse_field("grad.query_bias", "no gradient (the operand is absent)", "a view");
-    check_shape("grad.query_bias", grad.query_bias, s.q.batch, s.q.heads, s.q.rows,
-                s.query_bias.columns);
-  }
-  if (grad.key_bias) {
-    if (!s.key_bias) refuse_field("grad.key_bias", "no gradient (the operand is absent)", "a view");
-    check_shape("grad.key_bias", grad.key_bias, s.q.batch, s.q.heads, s.k.rows, 1);
-  }
-  if (!grad.sink.empty())
-    expect_equal({"grad.sink"}, static_cast<int64_t>(grad.sink.size()),
-                 static_cast<int64_t>(s.sink.size()), "as sink");
+  each_differentiable([&](auto operand) {
+    check_grad_of("grad." + std::string(operand.name), operand.of(grad), operand.of(s),
+                  operand.presence);
+  });
 }
 
 template void check_qkv(const Operands<float>&, const Plan&);
 template void check_qkv(const Operands<double>&, const Plan&);
 template void check_operands(const Operands<float>&, const PreparedPlan&);
 template void check_operands(const Operands<double>&, const PreparedPlan&);
-template void check_out(const Operands<float>&, const AnyView<float>&);
-template void check_attended(const Operands<float>&, const Attended<float>&);
+template void check_out(const Operands<float>&, const AnyView<const float>&);
 template void check_attended(const Operands<float>&, const Attended<const float>&);
-template void check_attended(const Operands<double>&, const Attended<double>&);
 template void check_attended(const Operands<double>&, const Attended<const double>&);
 template void check_grad(const Operands<float>&, const Plan&, AnyView<const float>,
                          const ScoreGrad<float>&);

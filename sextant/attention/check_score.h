@@ -14,10 +14,10 @@ void check_qkv(const Operands<T>& operands, const Plan& plan);
 template <class T>
 void check_operands(const Operands<T>& operands, const PreparedPlan& plan);
 // Checks the view of the result alone.
-template <class T, class U>  // U: T or const T
-void check_out(const Operands<T>& operands, const AnyView<U>& out);
-template <class T, class U>
-void check_attended(const Operands<T>& operands, const Attended<U>& attended);
+template <class T>
+void check_out(const Operands<T>& operands, const AnyView<const T>& out);
+template <class T>
+void check_attended(const Operands<T>& operands, const Attended<const T>& attended);
 template <class T>
 void check_grad(const Operands<T>& operands, const Plan& plan, AnyView<const T> d_out,
                 const ScoreGrad<T>& grad);

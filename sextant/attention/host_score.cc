@@ -4,20 +4,13 @@
 
 namespace sextant {
 
+static_assert(lists_operands<HostGrad<float>, true>(),
+              "host_score.h: HostGrad has other members than the operands with gradients");
+
 template <class T>
-HostGradOf<T>::HostGradOf(const ScoreGrad<T>& to, Workspace& memory)
-    : grad_{.q = bind(to.q, memory),
-            .k = bind(to.k, memory),
-            .v = bind(to.v, memory),
-            .q_imag = bind(to.q_imag, memory),
-            .weight = bind(to.weight, memory),
-            .bias = bind(to.bias, memory),
-            .on_query = bind(to.on_query, memory),
-            .on_key = bind(to.on_key, memory),
-            .on_value = bind(to.on_value, memory),
-            .query_bias = bind(to.query_bias, memory),
-            .key_bias = bind(to.key_bias, memory),
-            .sink = to.sink} {}
+HostGradOf<T>::HostGradOf(const ScoreGrad<T>& to, Workspace& memory) {
+  each_differentiable([&](auto operand) { operand.of(grad_) = bind(operand.of(to), memory); });
+}
 
 template <class T>
 HostView<T> HostGradOf<T>::bind(const AnyView<T>& to, Workspace& memory) {

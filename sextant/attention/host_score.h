@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
-#include "sextant/attention/score.h"
+#include "sextant/attention/operand_list.h"
 #include "sextant/base/workspace.h"
 
 namespace sextant {
@@ -24,6 +25,7 @@ struct HostRows : HostAnyView<const T> {
   HostView<const int8_t> numbers;
   HostView<const T> scale;
 
+  HostRows() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): rows without integers are rows
   HostRows(const HostAnyView<const T>& x) : HostAnyView<const T>(x) {}
   explicit HostRows(const AnyView<const T>& x, const Int8Pages<T>& int8 = {})
@@ -56,26 +58,23 @@ struct HostScore {
   Dropout dropout;
 
   HostScore(const Operands<T>& o, const Plan& plan)
-      : q(o.q),
-        k(o.k, o.k_int8),
-        v(o.v, o.v_int8),
-        pages(plan.pages),
-        q_imag(o.q_imag),
+      : pages(plan.pages),
         scale(o.scale),
         frames(plan.frames),
         sweeps(plan.sweeps),
         diagonals(plan.diagonals),
-        weight{HostView(o.weight), plan.row_at.weight},
-        bias{HostView(o.bias), plan.row_at.bias},
-        on_query{HostView(o.on_query), plan.row_at.on_query},
-        on_key{HostView(o.on_key), plan.row_at.on_key},
-        on_value{HostView(o.on_value), plan.row_at.on_value},
-        query_bias(o.query_bias),
-        key_bias(o.key_bias),
-        sink(o.sink),
-        mask(o.mask),
         softcap(o.softcap),
-        dropout(o.dropout) {}
+        dropout(o.dropout) {
+    each_operand([&](auto operand) {
+      auto& x = operand.of(*this);
+      if constexpr (operand.has(Axis::kRows))
+        x = {HostView(operand.of(o)), operand.of(plan.row_at)};
+      else
+        x = std::remove_reference_t<decltype(x)>(operand.of(o));
+    });
+    k = HostRows<T>(o.k, o.k_int8);
+    v = HostRows<T>(o.v, o.v_int8);
+  }
 };
 
 template <class T>
@@ -103,6 +102,44 @@ HostAttended<T> on_host(const Attended<T>& attended) {
   return {HostAnyView(attended.out), HostView(attended.lse)};
 }
 
+// The sum of contributions to a gradient in float64, which write() rounds once.
+template <class T>
+class GradientSum {
+ public:
+  GradientSum() = default;
+  explicit GradientSum(const HostView<T>& to)
+      : to_(to), sum_(to ? static_cast<size_t>(to.batch * to.heads * to.rows * to.columns) : 0) {}
+
+  // Adds rows to those from (batch, head, first) on; all heads may share one.
+  template <class N>
+  void add(const HostView<N>& rows, int64_t batch, int64_t head, int64_t first) {
+    if (!to_) return;
+    if (to_.heads == 1) head = 0;
+    for (int64_t b = 0; b < rows.batch; ++b)
+      for (int64_t h = 0; h < rows.heads; ++h)
+        for (int64_t i = 0; i < rows.rows; ++i) {
+          double* into = sum_.data() + row(batch + b, head + h, first + i) * to_.columns;
+          for (int64_t c = 0; c < to_.columns; ++c)
+            into[c] += static_cast<double>(rows(b, h, i, c));
+        }
+  }
+
+  void write() const {
+    for (int64_t b = 0; b < to_.batch && to_; ++b)
+      for (int64_t h = 0; h < to_.heads; ++h)
+        for (int64_t i = 0; i < to_.rows; ++i)
+          for (int64_t c = 0; c < to_.columns; ++c)
+            to_(b, h, i, c) =
+                static_cast<T>(sum_[static_cast<size_t>(row(b, h, i) * to_.columns + c)]);
+  }
+
+ private:
+  int64_t row(int64_t b, int64_t h, int64_t i) const { return (b * to_.heads + h) * to_.rows + i; }
+
+  HostView<T> to_;
+  std::vector<double> sum_;
+};
+
 // The gradients that host backends write, in T. A null view is not computed.
 template <class T>
 struct HostGrad {
@@ -127,6 +164,7 @@ class HostGradOf {
     HostAnyView<T> to;
   };
   HostView<T> bind(const AnyView<T>& to, Workspace& memory);
+  static std::span<T> bind(std::span<T> to, Workspace&) { return to; }
 
   std::vector<Rounded> rounded_;  // filled while grad_ is bound
   HostGrad<T> grad_;

@@ -30,6 +30,14 @@ struct SideRotation {
   int64_t frame_stride = 0;
 };
 
+// Whether all rows have the same rotations.
+inline bool same_side(const SideRotation& a, const SideRotation& b) {
+  return a.rotation == b.rotation && a.rotary_positions == b.rotary_positions &&
+         a.batch_stride == b.batch_stride && a.axis_stride == b.axis_stride &&
+         a.row_stride == b.row_stride && a.offset.data() == b.offset.data() &&
+         a.offset.size() == b.offset.size() && a.frame_stride == b.frame_stride;
+}
+
 // One key range for each query, and one rotation. The ranges of a query in different sweeps are
 // disjoint and share one softmax.
 struct Sweep {

@@ -2,8 +2,6 @@
 
 #include <cstddef>
 
-#include "sextant/base/error.h"
-
 namespace sextant {
 
 bool is_code_point(char32_t code) { return code <= 0x10ffff && (code < 0xd800 || code >= 0xe000); }
@@ -43,19 +41,6 @@ std::optional<char32_t> take_code_point(std::string_view& text) {
   if (again != text.substr(0, length)) return std::nullopt;
   text.remove_prefix(length);
   return code;
-}
-
-std::u32string code_points(std::string_view text) {
-  std::u32string codes;
-  while (!text.empty()) {
-    const std::optional<char32_t> code = take_code_point(text);
-    if (!code) {
-      fail("text: expected UTF-8, but got another byte " + std::to_string(text.size()) +
-           " before the end");
-    }
-    codes += *code;
-  }
-  return codes;
 }
 
 }  // namespace sextant

@@ -1,4 +1,4 @@
-// Conversions between UTF-8 (in memory) and code points (UTF-32, in files).
+// Conversions between UTF-8 and code points.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,5 @@ void append_utf8(std::string& text, char32_t code);  // requires is_code_point(c
 // The code point that `text` begins with, whose bytes are removed from `text`. None, and `text` is
 // unchanged, if it begins with no valid UTF-8; overlong forms are not valid.
 std::optional<char32_t> take_code_point(std::string_view& text);
-
-// Throws Error if `text` is not valid UTF-8.
-std::u32string code_points(std::string_view text);
 
 }  // namespace sextant

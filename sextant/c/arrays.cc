@@ -121,7 +121,7 @@ void set_bias_and_sink(const sextant_bias& bias, const float* sink, Score<float>
 
 void check_shapes(const Operands<float>& operands, const Plan& plan, const AnyView<float>& out) {
   check_qkv(operands, plan);
-  check_out(operands, out);
+  check_out<float>(operands, out);
 }
 
 void attend_into(const Score<float>& score, const sextant_array* out, const sextant_array* lse,

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <string>
 
 #include "sextant/chart/chart.h"
 #include "sextant/chart/heat_map.h"
 #include "sextant/chart/line_chart.h"
 #include "sextant/chart/plane_chart.h"
-#include "sextant/files/npy.h"
 
 namespace sextant::chart {
 namespace {
@@ -72,9 +72,19 @@ std::string csv(const PlaneChart& chart) {
 
 std::string npy(const HeatMap& map) {
   check(map);
-  const std::vector<std::byte> bytes =
-      format_npy({.shape = {map.rows.count, map.columns.count}, .elements = map.values});
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  // NEP 1: a magic word and a version, the length of the header, the header, which is a dict of
+  // Python, and the elements, all little-endian.
+  std::string out("\x93NUMPY\1\0", 8);
+  std::string header =
+      fmt::format("{{'descr': '<f8', 'fortran_order': False, 'shape': ({},{},), }}", map.rows.count,
+                  map.columns.count);
+  constexpr size_t kBefore = 10;                            // magic, version, length
+  header.append(63 - (kBefore + header.size()) % 64, ' ');  // elements start at a multiple of 64
+  header += '\n';
+  out += {static_cast<char>(header.size() % 256), static_cast<char>(header.size() / 256)};
+  out += header;
+  return out.append(reinterpret_cast<const char*>(map.values.data()),
+                    map.values.size() * sizeof(double));
 }
 
 }  // namespace sextant::chart

@@ -145,7 +145,7 @@ std::string markdown_of(const Table& table) {
   return out;
 }
 
-std::string markdown_of(const Settings& settings) {
+std::string markdown_of(const NamedValues& settings) {
   Table table{.columns = {{"setting"}, {"value"}}};
   for (const auto& [name, value] : settings.items) {
     table.rows.push_back({{.text = name, .is_code = true}, words(value)});

@@ -247,7 +247,7 @@ std::string html_of(const HeatMap& map) {
       data, with_numbers);
 }
 
-std::string html_of(const Settings& settings) {
+std::string html_of(const NamedValues& settings) {
   std::string out = "<dl class=\"card settings\">\n";
   for (const auto& [name, value] : settings.items) {
     out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value));

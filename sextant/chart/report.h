@@ -64,7 +64,7 @@ struct Listing {
 };
 
 // Names and values in small print, for example the settings of a run.
-struct Settings {
+struct NamedValues {
   std::vector<std::pair<std::string, std::string>> items;
 };
 
@@ -76,7 +76,7 @@ struct Download {
 };
 
 using ReportBlock =
-    std::variant<Prose, Details, Listing, Table, LineChart, HeatMap, Settings, Download>;
+    std::variant<Prose, Details, Listing, Table, LineChart, HeatMap, NamedValues, Download>;
 
 struct Section {
   std::string heading;

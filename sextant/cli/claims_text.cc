@@ -13,7 +13,7 @@ namespace {
 
 using lab::Claim;
 
-bool is_open(const Claim& claim) { return *claim.question != '\0'; }
+bool is_open(const Claim& claim) { return !claim.question.empty(); }
 
 std::string arms_of(const Claim& claim) {
   return has_other(claim) ? fmt::format("{}, {}", claim.method, claim.other) : claim.method;

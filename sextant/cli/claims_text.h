@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "sextant/lab/report/claim_tables/claim.h"
+#include "sextant/lab/report/claim.h"
 
 namespace sextant::cli {
 
 struct ListedClaim {
-  const char* subject = "";
+  std::string subject;
   lab::Claim claim;
 };
 

@@ -16,7 +16,7 @@ namespace sextant::cli {
 namespace {
 
 struct Request {
-  std::shared_ptr<ConfigRequest> setting;
+  std::shared_ptr<ConfigRequest> config;
   std::string to, out = "-";
 };
 
@@ -51,8 +51,8 @@ void print_warnings(const ReadRopeConfig& read, const std::vector<std::string>& 
   const auto print = [&](const std::string& warning) {
     if (said.insert(warning).second) note_wrapped("warning: " + warning);
   };
-  for (const RopeConfig& setting : read.settings) {
-    for (const std::string& warning : setting.scaling.warnings) print(warning);
+  for (const RopeConfig& config : read.configs) {
+    for (const std::string& warning : config.scaling.warnings) print(warning);
   }
   for (const std::string& warning : own) print(warning);
 }
@@ -60,10 +60,10 @@ void print_warnings(const ReadRopeConfig& read, const std::vector<std::string>& 
 }  // namespace
 
 void add_convert(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("convert", "Write a model's rotary setting in another engine's words");
+  CLI::App* command = app.add_subcommand(
+      "convert", "Write a model's rotary configuration in another engine's words");
   auto request = std::make_shared<Request>();
-  request->setting = add_config(*command);
+  request->config = add_config(*command);
   command->add_option("--to", request->to, "hf5, hf4, gguf, llama.cpp or vllm")
       ->required()
       ->check(CLI::IsMember({"hf5", "hf4", "gguf", "llama.cpp", "vllm"}));
@@ -74,8 +74,7 @@ void add_convert(CLI::App& app) {
       "frequencies,\n"
       "bit by bit, but in GGUF, whose numbers are float32. Warnings go to standard error.");
   command->callback([request] {
-    const ReadRopeConfig read =
-        read_rope_config(request->setting->path, request->setting->overrides);
+    const ReadRopeConfig read = read_rope_config(request->config->path, request->config->overrides);
     std::vector<std::string> warnings;
     const std::string written = write_rope_config(read, request->to, warnings);
     print_warnings(read, warnings);

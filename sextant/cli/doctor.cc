@@ -1,6 +1,7 @@
 // sextant doctor: whether the positions of a model that runs are those that its configuration
-// means. GGUF files and pairs of files are compared here; a model of transformers is run by
-// python/sextant/doctor.
+// means. Files are compared here; a model of transformers is run and measured by
+// python/sextant/doctor, which this program starts. All reports are made here.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -34,7 +35,7 @@ constexpr int kUnjudged = 2;
 struct DoctorRequest {
   std::vector<std::string> subjects;
   bool json = false, weights = false, trust = false;
-  std::string page;
+  std::string page, examined;
 };
 
 std::string lower_case(std::string text) {
@@ -62,17 +63,26 @@ bool is_gguf_path(const std::string& path) {
   }
 }
 
-// Replaces this process by Python.
-[[noreturn]] void run_python(const DoctorRequest& request) {
-  std::vector<std::string> words = request.subjects;
-  if (request.json) words.emplace_back("--json");
+// Runs the model in Python, which writes what it found to a file in memory.
+std::string examined_by_python(const DoctorRequest& request) {
+  constexpr const char* kModule = "sextant.doctor.examine";
+  constexpr const char* kMustHave = "torch and transformers";
+  const std::string python = lab::python_name();
+  lab::check_python(kModule, kMustHave);
+  lab::note("sextant doctor: a model of transformers is run by " + printable(python) + " -m " +
+            kModule);
+  const int file = ::memfd_create("examined", 0);
+  if (file < 0) fail(std::string("doctor: cannot make a file in memory: ") + std::strerror(errno));
+  const std::string path = "/dev/fd/" + std::to_string(file);
+  std::vector<std::string> words = {request.subjects[0], path};
   if (request.weights) words.emplace_back("--weights");
   if (request.trust) words.emplace_back("--trust-remote-code");
-  if (!request.page.empty()) words.insert(words.end(), {"--html", request.page});
-  lab::check_python("sextant.doctor", "torch and transformers");
-  lab::note("sextant doctor: a model of transformers is run by " + printable(lab::python_name()) +
-            " -m sextant.doctor");
-  lab::become_python("sextant.doctor", words, "torch and transformers");
+  const int status = lab::run_python(kModule, words, kMustHave, [] { return false; });
+  if (status != 0) {
+    fail("doctor: expected what it found, but " + python + " ended with status " +
+         std::to_string(status));
+  }
+  return read_file(path);
 }
 
 // Files have no code and no weights that doctor loads.
@@ -102,27 +112,24 @@ void check_page(const std::string& page) {
   }
 }
 
-DoctorReport examine_files(const std::vector<std::string>& subjects) {
-  DoctorReport report;
-  report.subject = subjects.back();
-  report.read = read_rope_config(subjects.back(), {});
-  if (subjects.size() == 2) {
-    report.against = subjects[0];
-    report.result = compare_configs(read_rope_config(subjects[0], {}), report.read);
-  } else {
-    report.against = llama_cpp_version() + "'s code for this architecture";
-    report.result = check_config(report.read);
+DoctorReport examine(const DoctorRequest& request) {
+  const std::string& file = request.examined;
+  if (file == "-") {
+    return report_of(read_start_of_standard_input(kMostJsonBytes), "standard input");
   }
-  return report;
+  if (!file.empty()) return report_of(read_file(file, kMostJsonBytes), file);
+  if (request.subjects.size() == 1 && !is_gguf_path(request.subjects[0])) {
+    return report_of(examined_by_python(request), "sextant.doctor.examine");
+  }
+  refuse_options_of_models(request);
+  return examine_files(request.subjects);
 }
 
 void run_doctor(const DoctorRequest& request) {
   int status = kUnjudged;
   try {
     if (!request.page.empty()) check_page(request.page);
-    if (request.subjects.size() == 1 && !is_gguf_path(request.subjects[0])) run_python(request);
-    refuse_options_of_models(request);
-    const DoctorReport report = examine_files(request.subjects);
+    const DoctorReport report = examine(request);
     if (!request.page.empty()) chart::write_report(page_of(report), request.page);
     if (request.json) {
       lab::print_text(json_text(report) + "\n");
@@ -147,8 +154,12 @@ void add_doctor(CLI::App& app) {
       ->add_option("MODEL", request->subjects,
                    "a GGUF file; two files of any kind that explain reads: what changed; a folder "
                    "with config.json or a model in Hugging Face's cache, which Python runs")
-      ->required()
       ->expected(1, 2);
+  command
+      ->add_option("--examined", request->examined,
+                   "in place of MODEL: the file that sextant.doctor.examine wrote; - for standard "
+                   "input")
+      ->type_name("FILE");
   command->add_flag("--json", request->json, "the report for programs");
   command->add_option("--html", request->page, "also write the report as a page")
       ->type_name("FILE");
@@ -156,7 +167,12 @@ void add_doctor(CLI::App& app) {
   command->add_flag("--trust-remote-code", request->trust,
                     "run the code in the folder (models of transformers)");
   command->footer("Exit status: 0 sound, 1 findings, 2 cannot be judged.");
-  command->callback([request] { run_doctor(*request); });
+  command->callback([request] {
+    if (request->subjects.empty() == request->examined.empty()) {
+      throw CLI::RequiredError("one of MODEL and --examined");
+    }
+    run_doctor(*request);
+  });
 }
 
 }  // namespace sextant::cli

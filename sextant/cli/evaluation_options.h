@@ -7,8 +7,8 @@
 
 #include "sextant/chart/chart.h"
 #include "sextant/cli/many_machines.h"
+#include "sextant/lab/result/model_work.h"
 #include "sextant/lab/run/measure_losses.h"
-#include "sextant/lab/run/model_work.h"
 
 namespace CLI {
 class App;

@@ -20,14 +20,14 @@ namespace sextant::cli {
 namespace {
 
 struct Request {
-  std::shared_ptr<ConfigRequest> setting;
+  std::shared_ptr<ConfigRequest> config;
   bool as_json = false, all = false;
   std::string plot;  // folder
 };
 
 void plot(const Subject& subject, const std::filesystem::path& folder, bool say) {
   constexpr chart::Format kFormats[] = {chart::Format::kCsv, chart::Format::kSvg};
-  const std::string& layers = subject.setting.layers;
+  const std::string& layers = subject.config.layers;
   std::string name = "wavelengths";
   // Layer names come from a file, so only ASCII letters and underscores are used in the path.
   if (!layers.empty()) name += '-';
@@ -40,22 +40,22 @@ void plot(const Subject& subject, const std::filesystem::path& folder, bool say)
 }
 
 void run(const Request& request) {
-  const ReadRopeConfig read = read_rope_config(request.setting->path, request.setting->overrides);
+  const ReadRopeConfig read = read_rope_config(request.config->path, request.config->overrides);
   std::vector<Subject> subjects;
-  for (const RopeConfig& setting : read.settings) {
-    subjects.push_back({setting, explain(setting, request.setting->overrides.length)});
+  for (size_t g = 0; g < read.configs.size(); ++g) {
+    subjects.push_back({read.configs[g], read.explained[g]});
   }
   if (request.as_json) {
-    lab::print_text(explain_json(read, request.setting->overrides.length) + "\n");
+    lab::print_text(explain_json(read) + "\n");
   } else {
     print_groups(subjects);
   }
-  const auto first = std::ranges::find_if(
-      subjects, [](const Subject& subject) { return subject.setting.rotates; });
+  const auto first =
+      std::ranges::find_if(subjects, [](const Subject& subject) { return subject.config.rotates; });
   for (const Subject& subject : subjects) {
     const bool explains_columns = first != subjects.end() && &subject == &*first;
     if (!request.as_json) print(subject, request.all, explains_columns);
-    if (!request.plot.empty() && subject.setting.rotates)
+    if (!request.plot.empty() && subject.config.rotates)
       plot(subject, request.plot, !request.as_json);
   }
 }
@@ -103,9 +103,9 @@ void add_explain(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain", "Say what a model's configuration means for its positions");
   auto request = std::make_shared<Request>();
-  request->setting = add_config(*command);
+  request->config = add_config(*command);
   command
-      ->add_option("--length", request->setting->overrides.length,
+      ->add_option("--length", request->config->overrides.length,
                    "the length to judge by, in tokens (default: that of the configuration)")
       ->check(within(1, 0x1p40, true));
   command->add_flag("--json", request->as_json, "everything, for programs");

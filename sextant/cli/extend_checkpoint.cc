@@ -11,9 +11,9 @@
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/plan/engine_words.h"
 #include "sextant/lab/report/model_report.h"
 #include "sextant/lab/report/report.h"
+#include "sextant/lab/result/engine_words.h"
 #include "sextant/lab/run/measure_losses.h"
 #include "sextant/lab/run/print.h"
 

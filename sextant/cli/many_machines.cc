@@ -9,8 +9,8 @@
 
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/lab/report/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/launch.h"
 #include "sextant/lab/run/print.h"
@@ -93,7 +93,7 @@ std::vector<std::string> with_collected(std::vector<std::string> words) {
       fail(fmt::format("{}: expected a folder that {} wrote, but got {}, without {}", kCollect,
                        kPrepare, folder, kCommandFile));
     }
-    const json prepared = lab::read_json(path);
+    const json prepared = read_json(path);
     const JsonFields fields(prepared, path.string());
     std::vector<std::string> before;
     fields.read("words", before);
@@ -118,8 +118,7 @@ std::vector<std::string> with_collected(std::vector<std::string> words) {
 void remember_command(const fs::path& folder) {
   std::vector<std::string> words(typed_words().begin() + 1, typed_words().end());
   std::erase(words, kPrepare);
-  lab::write_json(folder / kCommandFile,
-                  {{"words", words}, {"folder", fs::current_path().string()}});
+  write_json(folder / kCommandFile, {{"words", words}, {"folder", fs::current_path().string()}});
 }
 
 void end_without_result(lab::MeasureEnd end, const fs::path& folder) {

@@ -11,9 +11,9 @@
 #include "sextant/base/nearest.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/methods_text.h"
+#include "sextant/lab/plan/arms.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
-#include "sextant/lab/run/survey.h"
 
 namespace sextant::cli {
 namespace {

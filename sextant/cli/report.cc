@@ -12,6 +12,7 @@
 #include "sextant/base/error.h"
 #include "sextant/chart/markdown.h"
 #include "sextant/cli/commands.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/model_report.h"
@@ -34,9 +35,9 @@ struct ReportRequest {
 
 // The content of a file, or of the results of a folder; null for the folder of a survey.
 json content_of(const fs::path& path) {
-  if (!fs::is_directory(path)) return lab::read_json(path);
-  if (!lab::read_json(path / lab::kManifestFile).contains("measure")) return {};
-  if (fs::exists(path / lab::kResultsFile)) return lab::read_json(path / lab::kResultsFile);
+  if (!fs::is_directory(path)) return read_json(path);
+  if (!read_json(path / lab::kManifestFile).contains("measure")) return {};
+  if (fs::exists(path / lab::kResultsFile)) return read_json(path / lab::kResultsFile);
   fail(
       fmt::format("report: {}: expected {}, which the command that measured writes at its end; "
                   "the same command goes on",

@@ -1,5 +1,5 @@
 // sextant survey: trains a small transformer with each position encoding on short text and tests it
-// on long text. See sextant/lab/run/survey.h.
+// on long text. See sextant/lab/survey/survey.h.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -7,17 +7,22 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "sextant/cli/commands.h"
 #include "sextant/cli/many_machines.h"
 #include "sextant/lab/data/corpus.h"
+#include "sextant/lab/plan/arms_file.h"
+#include "sextant/lab/plan/settings_table.h"
 #include "sextant/lab/report/claimed_arms.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/survey/survey.h"
 
 namespace sextant::cli {
 namespace {
@@ -96,66 +101,29 @@ void declare_what(CLI::App& command, Options& options) {
       ->group(group);
 }
 
+// The settings of one part of the table.
+void declare_settings(CLI::App& command, lab::Settings& settings, std::string_view part,
+                      const std::string& group) {
+  for (const lab::Setting& row : lab::settings_table(settings)) {
+    if (row.part != part || row.help == nullptr) continue;
+    const auto add = [&](auto* value) {
+      CLI::Option* option = command.add_option(row.option(), *value, row.help)->group(group);
+      if (std::is_same_v<decltype(value), std::vector<int64_t>*>) option->delimiter(',');
+      if (row.follow == nullptr) option->capture_default_str();
+    };
+    std::visit(add, row.member);
+  }
+}
+
 void declare_model(CLI::App& command, Options& options) {
-  DecoderOptions& model = options.settings.model;
+  declare_settings(command, options.settings, "model", "Model");
   const auto add = [&](const char* name, auto& value, const char* what) {
-    return command.add_option(name, value, what)->capture_default_str()->group("Model");
+    command.add_option(name, value, what)->capture_default_str()->group("Model");
   };
-  add("--layers", model.layers, "Layers");
-  add("--width", model.width, "Width of the residual stream");
-  add("--heads", model.heads, "Heads of queries");
-  command.add_option("--key-heads", model.key_heads, "Heads of keys and values (else --heads)")
-      ->group("Model");
-  command.add_option("--mlp-width", model.mlp_width, "Width of the hidden layer (else 4 widths)")
-      ->group("Model");
   add("--memory", options.all.memory,
       "Positions remembered of the segments before (Transformer-XL); of one: t5:memory=128");
   add("--norm", options.norm, "layernorm or rmsnorm");
   add("--activation", options.activation, "gelu, relu2 or swiglu");
-}
-
-void declare_training(CLI::App& command, lab::Settings& settings) {
-  const auto add = [&](const char* name, auto& value, const char* what) {
-    command.add_option(name, value, what)->capture_default_str()->group("Training");
-  };
-  add("--length", settings.training.length, "Length of the training sequences, L");
-  add("--bytes", settings.training.bytes, "Bytes that each training sees");
-  add("--batch", settings.training.batch, "Sequences in a step");
-  add("--learning-rate", settings.training.learning_rate, "At its peak");
-  add("--warmup", settings.training.warmup, "Share of the steps in which it rises");
-  add("--weight-decay", settings.training.weight_decay, "Of matrices");
-  add("--clip", settings.training.clip, "Largest norm of a gradient");
-}
-
-void declare_test(CLI::App& command, lab::TestOptions& test) {
-  command.add_option("--lengths", test.lengths, "Lengths tested (else 1, 2, 4 and 8 times L)")
-      ->delimiter(',')
-      ->group("Test");
-  const auto add = [&](const char* name, auto& value, const char* what) {
-    command.add_option(name, value, what)->capture_default_str()->group("Test");
-  };
-  add("--blocks", test.blocks, "Sequences of the longest length");
-  add("--bin", test.bin, "Positions in one point of \"loss by position\"");
-  add("--share", test.share, "Share of the text that is held out");
-}
-
-void declare_retrieval(CLI::App& command, lab::RetrievalOptions& retrieval) {
-  const auto add = [&](const char* name, auto& value, const char* what) {
-    return command.add_option(name, value, what)->capture_default_str()->group("Retrieval");
-  };
-  add("--retrieval-steps", retrieval.steps, "Training steps of the second task; 0: leave it out");
-  add("--retrieval-batch", retrieval.batch, "Sequences in a step");
-  add("--retrieval-length", retrieval.length, "Length of its training sequences");
-  add("--retrieval-learning-rate", retrieval.learning_rate, "At its peak");
-  add("--retrieval-layers", retrieval.layers, "Layers");
-  command.add_option("--retrieval-width", retrieval.width, "Width (else 16 for each head)")
-      ->group("Retrieval");
-  command
-      .add_option("--retrieval-lengths", retrieval.lengths,
-                  "Lengths tested (else 1, 2, 4 and 8 times its length)")
-      ->delimiter(',')
-      ->group("Retrieval");
-  add("--retrieval-texts", retrieval.texts, "Sequences of each length and distance");
 }
 
 void declare_run(CLI::App& command, Options& options) {
@@ -168,15 +136,7 @@ void declare_run(CLI::App& command, Options& options) {
                   "Trainings at a time (else the cores divided by --threads, at least 1)")
       ->check(CLI::PositiveNumber)
       ->group(group);
-  command.add_option("--threads", options.settings.threads, "Threads of each")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--device", options.settings.device,
-                  "Where each trains and is tested: cpu, cuda (--jobs is then 1 by default), or "
-                  "cuda:1 for the second GPU")
-      ->capture_default_str()
-      ->group(group);
+  declare_settings(command, options.settings, "", group);
   command
       .add_option("--save-seconds", options.save_seconds,
                   "Seconds between checkpoints: what a kill can cost; 0: save after every step")
@@ -194,32 +154,17 @@ void complete(Options& options, const CLI::App& command) {
   lab::Settings& settings = options.settings;
   settings.objective = lab::objective_named(options.task);
   if (options.methods.empty()) options.methods = lab::default_methods(settings.objective);
-  const auto unless_given = [&](const char* name, auto& value, auto otherwise) {
-    if (command.count(name) == 0) value = otherwise;
-  };
+  const auto is_given = [&](const std::string& option) { return command.count(option) > 0; };
+  const std::vector<lab::Setting> table = lab::settings_table(settings);
   if (options.smoke) {
-    unless_given("--layers", settings.model.layers, 1);
-    unless_given("--width", settings.model.width, 32);
-    unless_given("--heads", settings.model.heads, 2);
-    unless_given("--length", settings.training.length, 32);
-    unless_given("--bytes", settings.training.bytes, 25'600);
-    unless_given("--blocks", settings.test.blocks, 8);
-    unless_given("--out", options.directory, "runs/smoke");
-    unless_given("--retrieval-steps", settings.retrieval.steps, 10);
-    unless_given("--retrieval-batch", settings.retrieval.batch, 8);
-    unless_given("--retrieval-length", settings.retrieval.length, 16);
-    unless_given("--retrieval-layers", settings.retrieval.layers, 1);
-    unless_given("--retrieval-texts", settings.retrieval.texts, 8);
+    if (!is_given("--out")) options.directory = "runs/smoke";
+    for (const lab::Setting& row : table) {
+      if (row.smoke && !is_given(row.option())) *std::get<int64_t*>(row.member) = *row.smoke;
+    }
   }
-  const int64_t length = settings.training.length;
-  unless_given("--key-heads", settings.model.key_heads, settings.model.heads);
-  unless_given("--mlp-width", settings.model.mlp_width, 4 * settings.model.width);
-  unless_given("--lengths", settings.test.lengths,
-               std::vector<int64_t>{length, 2 * length, 4 * length, 8 * length});
-  unless_given("--retrieval-width", settings.retrieval.width, 16 * settings.model.heads);
-  const int64_t pairs = settings.retrieval.length;
-  unless_given("--retrieval-lengths", settings.retrieval.lengths,
-               std::vector<int64_t>{pairs, 2 * pairs, 4 * pairs, 8 * pairs});
+  for (const lab::Setting& row : table) {
+    if (row.follow != nullptr && !is_given(row.option())) row.follow(settings);
+  }
   settings.model.norm = norm(options.norm);
   settings.model.activation = activation(options.activation);
 }
@@ -358,9 +303,9 @@ void add_survey(CLI::App& app, const std::string& command_line) {
   auto options = std::make_shared<Options>();
   declare_what(*command, *options);
   declare_model(*command, *options);
-  declare_training(*command, options->settings);
-  declare_test(*command, options->settings.test);
-  declare_retrieval(*command, options->settings.retrieval);
+  declare_settings(*command, options->settings, "training", "Training");
+  declare_settings(*command, options->settings, "test", "Test");
+  declare_settings(*command, options->settings, "retrieval", "Retrieval");
   declare_run(*command, *options);
   command->callback([options, command, command_line] {
     const int status = survey(*options, *command, command_line);

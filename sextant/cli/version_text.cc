@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "sextant/attention/attend.h"
@@ -12,8 +12,9 @@
 namespace sextant::cli {
 
 std::string version_text() {
-  std::vector<std::string_view> names;
-  for (const Backend* backend : backends()) names.push_back(backend->name);
+  std::vector<std::string> names;
+  for (const Backend* backend : backends())
+    names.push_back(std::string(backend->name) + (why_not(*backend).empty() ? "" : " (not here)"));
   return fmt::format(
       "sextant {} (commit {})\n"
       "backends: {}\n"

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/files/read_file.h"
+#include "sextant/files/write_file.h"
 
 namespace sextant {
 namespace {
@@ -71,6 +73,15 @@ json checked_json_object(const std::string& text, const std::string& where) {
   const size_t start = text.find_first_not_of(" \t\r\n");
   if (start != std::string::npos && text[start] == '{') return checked_json(text, where);
   fail(where + ": expected a JSON object, but got " + text.substr(0, 200));
+}
+
+json read_json(const std::filesystem::path& path) {
+  return naming_file(path,
+                     [&] { return checked_json(read_file(path, kMostJsonBytes), path.string()); });
+}
+
+void write_json(const std::filesystem::path& path, const json& json) {
+  write_file(path, json.dump(2) + "\n");
 }
 
 }  // namespace sextant

@@ -2,6 +2,7 @@
 // copying, comparing and printing them would exhaust the stack.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -18,5 +19,9 @@ nlohmann::json json_or_word(const std::string& word);
 
 // Throws Error that begins with `where` if the text is not a JSON object.
 nlohmann::json checked_json_object(const std::string& text, const std::string& where);
+
+// A file of JSON. Throws Error that names the file if it is missing, malformed or too large.
+nlohmann::json read_json(const std::filesystem::path& path);
+void write_json(const std::filesystem::path& path, const nlohmann::json& json);
 
 }  // namespace sextant

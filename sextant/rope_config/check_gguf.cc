@@ -21,15 +21,15 @@ constexpr double kRounded = 1e-6;
 
 bool close(double a, double b) { return std::fabs(a - b) <= kRounded * std::fabs(b); }
 
-double scale_of(const RopeConfig& setting) {
-  return plain_scale(setting) * setting.scaling.score_factor;
+double scale_of(const RopeConfig& config) {
+  return plain_scale(config) * config.scaling.score_factor;
 }
 
 // Lengths that cover every case of the stretches in GGUF.
 std::set<int64_t> lengths_of(const RopeConfig& a, const RopeConfig& b) {
   std::set<int64_t> lengths = {1};
-  for (const RopeConfig* setting : {&a, &b}) {
-    const auto* dynamic = std::get_if<DynamicStretch>(&setting->scaling.stretch);
+  for (const RopeConfig* config : {&a, &b}) {
+    const auto* dynamic = std::get_if<DynamicStretch>(&config->scaling.stretch);
     if (dynamic) lengths.insert({dynamic->original_length, dynamic->original_length + 1});
   }
   return lengths;

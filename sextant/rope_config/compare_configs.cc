@@ -64,29 +64,25 @@ class LayerPair {
   }
 
   // A window of all positions that the model supports is none.
-  static int64_t effective(const RopeConfig& setting) {
-    const bool all = setting.max_length > 0 && setting.window >= setting.max_length;
-    return all ? 0 : setting.window;
+  static int64_t effective(const RopeConfig& config) {
+    const bool all = config.max_length > 0 && config.window >= config.max_length;
+    return all ? 0 : config.window;
   }
 
   void compare_window() {
     if (from_.dialect == "flags" || to_.dialect == "flags") return;
-    const auto keys = [](int64_t n) {
-      return n > 0 ? std::to_string(n) + " keys" : std::string("all keys");
-    };
-    const auto chunks = [](int64_t n) {
-      return n > 0 ? "chunks of " + std::to_string(n) : std::string("no chunks");
-    };
     // A group that a file bounds only in some of its layers has layers with and without the window.
     const bool some = !own_.bounded_in.empty() || !other_.bounded_in.empty();
     const int64_t own = effective(own_), other = effective(other_);
     if (own != other && !(some && (own == 0 || other == 0))) {
-      find("window", keys(own), keys(other),
+      find("window", window_words(own), window_words(other),
            is_gguf(to_) && other == 0
                ? llama_cpp_version() + "'s code for this architecture has no window"
                : "");
     }
-    if (own_.chunk != other_.chunk) find("chunk", chunks(own_.chunk), chunks(other_.chunk));
+    if (own_.chunk != other_.chunk) {
+      find("chunk", chunk_words(own_.chunk), chunk_words(other_.chunk));
+    }
     if (own_.dual_chunk != other_.dual_chunk) {
       find("chunk", own_.dual_chunk > 0 ? "dual chunks" : "no dual chunks",
            other_.dual_chunk > 0 ? "dual chunks" : "no dual chunks",
@@ -103,7 +99,7 @@ class LayerPair {
 
   static bool scale_in_weights(const ReadRopeConfig& read) {
     const LlamaCppArchitecture* row =
-        is_gguf(read) ? find_architecture(read.settings.front().model_type) : nullptr;
+        is_gguf(read) ? find_architecture(read.configs.front().model_type) : nullptr;
     return row != nullptr && row->scale_in_weights;
   }
 
@@ -153,8 +149,8 @@ class LayerPair {
     return same;
   }
 
-  static const DynamicStretch* dynamic_of(const RopeConfig& setting) {
-    return std::get_if<DynamicStretch>(&setting.scaling.stretch);
+  static const DynamicStretch* dynamic_of(const RopeConfig& config) {
+    return std::get_if<DynamicStretch>(&config.scaling.stretch);
   }
 
   // Two dynamic factors can differ by less than rounding just beyond the original length.
@@ -212,8 +208,8 @@ class LayerPair {
     }
     const auto *stretch = dynamic_of(own_), *other_stretch = dynamic_of(other_);
     const bool dynamic = stretch && other_stretch && stretch->growth != Growth::kStep;
-    const double a = dynamic ? stretch->factor : explain(own_, 0).factor;
-    const double b = dynamic ? other_stretch->factor : explain(other_, 0).factor;
+    const double a = dynamic ? stretch->factor : stretch_factor(own_, 0);
+    const double b = dynamic ? other_stretch->factor : stretch_factor(other_, 0);
     if (!near(a, b)) return own + " has the factor " + shown(a) + " and " + shown(b);
     if (trained_length(own_) != trained_length(other_)) {
       return own + " counts from an original length of " + std::to_string(trained_length(own_)) +
@@ -237,33 +233,27 @@ class LayerPair {
 
 // The configuration of each layer; a single one without numbers covers every layer.
 const RopeConfig* at(const ReadRopeConfig& read, int64_t layer) {
-  for (const RopeConfig& group : read.settings) {
+  for (const RopeConfig& group : read.configs) {
     if (std::ranges::find(group.layer_numbers, layer) != group.layer_numbers.end()) return &group;
   }
-  const bool single = read.settings.size() == 1 && read.settings[0].layer_numbers.empty();
-  return single ? &read.settings[0] : nullptr;
+  const bool single = read.configs.size() == 1 && read.configs[0].layer_numbers.empty();
+  return single ? &read.configs[0] : nullptr;
 }
 
 std::set<int64_t> numbers_of(const ReadRopeConfig& read) {
   std::set<int64_t> numbers;
-  for (const RopeConfig& group : read.settings) {
+  for (const RopeConfig& group : read.configs) {
     numbers.insert(group.layer_numbers.begin(), group.layer_numbers.end());
   }
   return numbers;
 }
 
-// The findings of layers by number, or of a kind of layers. Equal ones of numbered layers are
-// joined.
+// The findings of layers by number, or of a kind of layers.
 void add(ConfigComparison& to, const LayerPair& pair, std::optional<int64_t> layer,
          const std::string& kind = "") {
-  for (const ConfigFinding& found : pair.findings) {
-    const auto same = std::ranges::find_if(to.findings, [&](const ConfigFinding& x) {
-      return x.field == found.field && x.expected == found.expected && x.got == found.got &&
-             x.cause == found.cause && x.kind == kind;
-    });
-    ConfigFinding& joined = same == to.findings.end() ? to.findings.emplace_back(found) : *same;
-    joined.kind = kind;
-    if (layer) joined.layers.push_back(*layer);
+  for (ConfigFinding found : pair.findings) {
+    found.kind = kind;
+    add_finding(to, found, layer);
   }
   for (const std::string& note : pair.notes) {
     if (std::ranges::find(to.notes, note) == to.notes.end()) to.notes.push_back(note);
@@ -272,24 +262,26 @@ void add(ConfigComparison& to, const LayerPair& pair, std::optional<int64_t> lay
 
 const RopeConfig* of_kind(const ReadRopeConfig& read, const std::string& kind) {
   const auto found = std::ranges::find_if(
-      read.settings, [&](const RopeConfig& group) { return group.layers == kind; });
-  return found == read.settings.end() ? nullptr : &*found;
+      read.configs, [&](const RopeConfig& group) { return group.layers == kind; });
+  return found == read.configs.end() ? nullptr : &*found;
 }
 
 // Groups of layers by the name of their kind. A kind that only one side has is not judged.
 void compare_kinds(const ReadRopeConfig& a, const ReadRopeConfig& b, ConfigComparison& to) {
-  for (const RopeConfig& own : a.settings) {
+  for (const RopeConfig& own : a.configs) {
     if (const RopeConfig* other = of_kind(b, own.layers)) {
       add(to, LayerPair(a, b, own, *other), {}, own.layers);
     }
   }
   const auto miss = [&](const ReadRopeConfig& has, const ReadRopeConfig& lacks,
                         const std::string& which) {
-    for (const RopeConfig& group : has.settings) {
+    for (const RopeConfig& group : has.configs) {
       if (of_kind(lacks, group.layers)) continue;
-      to.unjudged.push_back(
-          (group.layers.empty() ? "layers" : "layers " + group.layers) + ": only the " + which +
-          " configuration has layers of this kind, and one of the two does not number its layers");
+      add_unjudged(to, group.layers.empty() ? "layers" : "layers " + group.layers,
+                   "only the " + which +
+                       " configuration has layers of this kind, and one of the two does not "
+                       "number its layers",
+                   {});
     }
   };
   miss(a, b, "first");
@@ -298,7 +290,7 @@ void compare_kinds(const ReadRopeConfig& a, const ReadRopeConfig& b, ConfigCompa
 
 // Whether every layer has its configuration by at().
 bool covers_layers(const ReadRopeConfig& read) {
-  return read.settings.size() == 1 || std::ranges::none_of(read.settings, [](const RopeConfig& x) {
+  return read.configs.size() == 1 || std::ranges::none_of(read.configs, [](const RopeConfig& x) {
            return x.layer_numbers.empty();
          });
 }
@@ -312,15 +304,46 @@ void add_missing(const std::vector<int64_t>& layers, const std::string& has,
                          false});
 }
 
+void add_layer(std::vector<int64_t>& layers, std::optional<int64_t> layer) {
+  if (!layer) return;
+  const auto place = std::ranges::lower_bound(layers, *layer);
+  if (place == layers.end() || *place != *layer) layers.insert(place, *layer);
+}
+
 }  // namespace
+
+void add_finding(ConfigComparison& to, const ConfigFinding& finding, std::optional<int64_t> layer) {
+  const auto is_same = [&](const ConfigFinding& x) {
+    return x.field == finding.field && x.expected == finding.expected && x.got == finding.got &&
+           x.cause == finding.cause && x.kind == finding.kind;
+  };
+  const auto same = std::ranges::find_if(to.findings, is_same);
+  add_layer((same == to.findings.end() ? to.findings.emplace_back(finding) : *same).layers, layer);
+}
+
+void add_unjudged(ConfigComparison& to, const std::string& what, const std::string& why,
+                  std::optional<int64_t> layer) {
+  const auto same = std::ranges::find_if(
+      to.unjudged, [&](const Unjudged& x) { return x.what == what && x.why == why; });
+  if (same != to.unjudged.end()) return add_layer(same->layers, layer);
+  add_layer(to.unjudged.emplace_back(Unjudged{{}, what, why}).layers, layer);
+}
+
+std::string window_words(int64_t window) {
+  return window > 0 ? std::to_string(window) + " keys" : "all keys";
+}
+
+std::string chunk_words(int64_t chunk) {
+  return chunk > 0 ? "chunks of " + std::to_string(chunk) : "no chunks";
+}
 
 ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& b) {
   ConfigComparison result;
   std::set<int64_t> numbers = numbers_of(a);
   const std::set<int64_t> others = numbers_of(b);
   numbers.insert(others.begin(), others.end());
-  if (a.settings.empty() || b.settings.empty()) {
-    result.unjudged.emplace_back("one of the configurations has no layers of attention");
+  if (a.configs.empty() || b.configs.empty()) {
+    add_unjudged(result, "layers", "one of the configurations has no layers of attention", {});
     return result;
   }
   if (!covers_layers(a) || !covers_layers(b)) {
@@ -328,7 +351,7 @@ ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& 
     return result;
   }
   if (numbers.empty()) {  // one group on each side, of all layers
-    add(result, LayerPair(a, b, a.settings.front(), b.settings.front()), {});
+    add(result, LayerPair(a, b, a.configs.front(), b.configs.front()), {});
     return result;
   }
   std::vector<int64_t> missing_in_a, missing_in_b;
@@ -347,7 +370,7 @@ ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& 
 
 ConfigComparison check_config(const ReadRopeConfig& read) {
   ConfigComparison result;
-  for (const RopeConfig& group : read.settings) {
+  for (const RopeConfig& group : read.configs) {
     const std::vector<std::string> doubts = doubts_of(group);
     for (const std::string& warning : group.scaling.warnings) {
       if (std::ranges::find(doubts, warning) != doubts.end()) {

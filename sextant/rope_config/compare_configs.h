@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,27 @@ struct ConfigFinding {
   bool warning = false;       // the configuration is doubtful; otherwise positions differ
 };
 
+// A quantity that could not be compared. layers: as in ConfigFinding.
+struct Unjudged {
+  std::vector<int64_t> layers;
+  std::string what, why;
+};
+
 struct ConfigComparison {
   std::vector<ConfigFinding> findings;
-  std::vector<std::string> notes;     // differences that change no position, as the order of pairs
-  std::vector<std::string> unjudged;  // reasons why layers could not be compared
+  std::vector<std::string> notes;  // differences that change no position, as the order of pairs
+  std::vector<Unjudged> unjudged;
 };
+
+// Adds a finding or a reason of one layer, or of all if it has no number. Entries that differ in
+// their layers only become one.
+void add_finding(ConfigComparison& to, const ConfigFinding& finding, std::optional<int64_t> layer);
+void add_unjudged(ConfigComparison& to, const std::string& what, const std::string& why,
+                  std::optional<int64_t> layer);
+
+// "4096 keys" or "all keys"; "chunks of 8192" or "no chunks".
+std::string window_words(int64_t window);
+std::string chunk_words(int64_t chunk);
 
 // Compares each layer of `b` with the same layer of `a`, or, if one of them does not number its
 // layers, each kind of layers with the kind of that name. Numbers that differ by rounding to

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void wrong(const fs::path& path, const std::string& expected, const std::string& got) {
-  fail("setting: " + path.string() + ": expected " + expected + ", but got " + got);
+  fail("config: " + path.string() + ": expected " + expected + ", but got " + got);
 }
 
 std::vector<fs::path> entries(const fs::path& folder) {

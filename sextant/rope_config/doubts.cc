@@ -16,9 +16,9 @@ constexpr std::array<std::string_view, 7> kPhrases = {
 
 }  // namespace
 
-std::vector<std::string> doubts_of(const RopeConfig& setting) {
+std::vector<std::string> doubts_of(const RopeConfig& config) {
   std::vector<std::string> found;
-  for (const std::string& warning : setting.scaling.warnings) {
+  for (const std::string& warning : config.scaling.warnings) {
     const bool doubtful = std::ranges::any_of(kPhrases, [&](std::string_view phrase) {
       return warning.find(phrase) != std::string::npos;
     });

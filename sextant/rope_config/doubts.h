@@ -10,6 +10,6 @@
 namespace sextant {
 
 // These warnings of a group, in their order.
-std::vector<std::string> doubts_of(const RopeConfig& setting);
+std::vector<std::string> doubts_of(const RopeConfig& config);
 
 }  // namespace sextant

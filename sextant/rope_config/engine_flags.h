@@ -11,14 +11,14 @@
 
 namespace sextant {
 
-struct EngineSettings {
-  std::vector<RopeConfig> settings;
+struct EngineConfigs {
+  std::vector<RopeConfig> configs;
   int64_t serving_length = 0;  // value of the option below; 0: it is absent
   std::string option;          // "-c"
 };
 
-EngineSettings read_llama_cpp_flags(CommandLine& flags, const Overrides& overrides);
-EngineSettings read_vllm_flags(CommandLine& flags, const Overrides& overrides);
+EngineConfigs read_llama_cpp_flags(CommandLine& flags, const Overrides& overrides);
+EngineConfigs read_vllm_flags(CommandLine& flags, const Overrides& overrides);
 
 // The base, if one is given, and the head size, as a config.json.
 nlohmann::json config_of_flags(const Overrides& overrides, double base);

@@ -39,7 +39,7 @@ PairExplained explain_pair(double speed, double stretched, double trained_speed,
                            int64_t trained) {
   PairExplained pair{.speed = speed, .stretched = stretched};
   const auto last = static_cast<double>(trained - 1);
-  pair.turns = static_cast<double>(trained) * trained_speed / kTurn;
+  pair.rotations = static_cast<double>(trained) * trained_speed / kTurn;
   pair.kept = factor <= 1 || speed == 0
                   ? std::numeric_limits<double>::quiet_NaN()
                   : std::clamp((stretched / speed - 1 / factor) / (1 - 1 / factor), 0.0, 1.0);
@@ -65,74 +65,83 @@ double factor_of(const RopeScaling& scaling, int64_t length) {
       stretch);
 }
 
-int64_t reach_of(const RopeConfig& setting) {
-  int64_t reach = 0;
-  const auto bound = [&](int64_t distance) {
-    reach = reach == 0 ? distance : std::min(reach, distance);
-  };
-  if (setting.bounded_in.empty()) {
-    if (setting.window > 0) bound(setting.window - 1);
-    if (setting.chunk > 0) bound(setting.chunk - 1);
-  }
-  if (setting.dual_chunk > 0) bound(setting.dual_chunk);
-  return reach;
-}
-
-Explained explain_without_rotation(const RopeConfig& setting, int64_t length) {
+Explained explain_without_rotation(const RopeConfig& config, int64_t length) {
   Explained result;
-  result.target = length == 0 ? setting.serving_length : length;
-  if (result.target == 0) result.target = setting.max_length;
-  result.reach = reach_of(setting);
-  result.scale = result.turned_scale = setting.scaling.score_factor * plain_scale(setting);
+  result.target = target_length(config, length);
+  result.reach = largest_distance(config);
+  result.scale = result.rotated_scale = config.scaling.score_factor * plain_scale(config);
   return result;
 }
 
 // The axis of each pair.
-std::vector<int> axes_of(const RopeConfig& setting, const Spectrum& spectrum) {
+std::vector<int> axes_of(const RopeConfig& config, const Spectrum& spectrum) {
   std::vector<int> axes(spectrum.pairs.size(), 0);
-  const RopeScaling& scaling = setting.scaling;
+  const RopeScaling& scaling = config.scaling;
   if (scaling.sections.empty()) return axes;
   const AxisOrder order =
       scaling.interleaved_sections ? AxisOrder::kInterleaved : AxisOrder::kBlocks;
-  const Spectrum parted = follow_axes(spectrum, scaling.sections, order, setting.base);
+  const Spectrum parted = follow_axes(spectrum, scaling.sections, order, config.base);
   for (size_t f = 0; f < axes.size(); ++f) axes[f] = parted.pairs[f].axis;
   return axes;
 }
 
 }  // namespace
 
-double plain_scale(const RopeConfig& setting) {
-  if (setting.softmax_scale > 0) return setting.softmax_scale;
-  return setting.head_dim > 0 ? 1 / std::sqrt(static_cast<double>(setting.head_dim)) : 0;
+double plain_scale(const RopeConfig& config) {
+  if (config.softmax_scale > 0) return config.softmax_scale;
+  return config.head_dim > 0 ? 1 / std::sqrt(static_cast<double>(config.head_dim)) : 0;
 }
 
-Explained explain(const RopeConfig& setting, int64_t length) {
-  Explained result;
-  if (!setting.rotates) return explain_without_rotation(setting, length);
-  result.trained = trained_length(setting);
-  result.target = length == 0 ? setting.serving_length : length;
-  const bool given = result.target > 0 || setting.trained_stretched;
-  if (result.target == 0) result.target = setting.max_length;
-  const double own_factor = factor_of(setting.scaling, std::max<int64_t>(result.target, 1));
+int64_t target_length(const RopeConfig& config, int64_t length) {
+  const int64_t given = length == 0 ? config.serving_length : length;
+  if (given > 0 || !config.rotates || config.trained_stretched) {
+    return given > 0 ? given : config.max_length;
+  }
   // If max_position_embeddings is L itself, the target is L times the factor. For divisors alone
   // their target is not known.
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  const int64_t target = config.max_length;
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
   const bool known =
-      setting.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));
-  const double reached = static_cast<double>(result.trained) * own_factor;
-  if (!given && fixed && known && reached <= static_cast<double>(kLongestSequence)) {
-    result.target = std::max(result.target, static_cast<int64_t>(std::llround(reached)));
+      config.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));
+  const double reached = static_cast<double>(trained_length(config)) *
+                         factor_of(config.scaling, std::max<int64_t>(target, 1));
+  if (!fixed || !known || reached > static_cast<double>(kLongestSequence)) return target;
+  return std::max(target, static_cast<int64_t>(std::llround(reached)));
+}
+
+double stretch_factor(const RopeConfig& config, int64_t length) {
+  if (!config.rotates) return 1;
+  return factor_of(config.scaling, std::max<int64_t>(target_length(config, length), 1));
+}
+
+int64_t largest_distance(const RopeConfig& config) {
+  int64_t reach = 0;
+  const auto bound = [&](int64_t distance) {
+    reach = reach == 0 ? distance : std::min(reach, distance);
+  };
+  if (config.bounded_in.empty()) {
+    if (config.window > 0) bound(config.window - 1);
+    if (config.chunk > 0) bound(config.chunk - 1);
   }
+  if (config.dual_chunk > 0) bound(config.dual_chunk);
+  return reach;
+}
+
+Explained explain(const RopeConfig& config, int64_t length) {
+  Explained result;
+  if (!config.rotates) return explain_without_rotation(config, length);
+  result.trained = trained_length(config);
+  result.target = target_length(config, length);
+  result.factor = stretch_factor(config, length);
   const int64_t at = std::max<int64_t>(result.target, 1);
-  result.factor = factor_of(setting.scaling, at);
-  const Spectrum plain = rotary({.dim = setting.rotary_dim, .base = setting.base});
-  const Spectrum stretched = spectrum_of(setting, at);
-  const std::vector<int> axes = axes_of(setting, plain);
-  result.reach = reach_of(setting);
+  const Spectrum plain = rotary({.dim = config.rotary_dim, .base = config.base});
+  const Spectrum stretched = spectrum_of(config, at);
+  const std::vector<int> axes = axes_of(config, plain);
+  result.reach = largest_distance(config);
   for (size_t f = 0; f < plain.pairs.size(); ++f) {
     const auto speed = static_cast<double>(plain.pairs[f].speed);
     const auto now = static_cast<double>(stretched.pairs[f].speed);
-    result.pairs.push_back(explain_pair(speed, now, setting.trained_stretched ? now : speed,
+    result.pairs.push_back(explain_pair(speed, now, config.trained_stretched ? now : speed,
                                         result.factor, result.trained));
     PairExplained& pair = result.pairs.back();
     pair.axis = axes[f];
@@ -143,8 +152,8 @@ Explained explain(const RopeConfig& setting, int64_t length) {
     }
   }
   result.gain = stretched.gain;
-  result.scale = setting.scaling.score_factor * plain_scale(setting);
-  result.turned_scale = result.scale * result.gain * result.gain;
+  result.scale = config.scaling.score_factor * plain_scale(config);
+  result.rotated_scale = result.scale * result.gain * result.gain;
   result.float32_error = float32_error(stretched, at);
   return result;
 }
@@ -166,7 +175,7 @@ Named name_of(const RopeScaling& scaling) {
        {"Su's mixed NTK scaling", "Su 2023", "between interpolation and NTK-aware scaling"}},
       {"by-parts",
        {"NTK by parts", "Peng et al. 2023",
-        "pairs that turn often within the training length are kept, the others divided by the "
+        "pairs that rotate often within the training length are kept, the others divided by the "
         "factor"}},
       {"part-ntk", {"the first NTK-by-parts code", "jquesnelle 2023", "three ladders blended"}},
       {"yarn",
@@ -175,7 +184,7 @@ Named name_of(const RopeScaling& scaling) {
         "sharpened"}},
       {"llama3",
        {"Llama 3's scaling", "Meta 2024",
-        "pairs that turn often within the original length are kept, slow ones divided by the "
+        "pairs that rotate often within the original length are kept, slow ones divided by the "
         "factor"}},
       {"longrope",
        {"LongRoPE", "Ding et al. 2024",
@@ -185,7 +194,7 @@ Named name_of(const RopeScaling& scaling) {
         "each pair has a divisor of its own, one list for short texts and one for long ones"}},
       {"proportional",
        {"p-RoPE", "Barbero et al. 2024",
-        "only the fastest pairs turn; the others carry no position"}},
+        "only the fastest pairs rotate; the others carry no position"}},
       {"dynamic",
        {"dynamic NTK", "emozilla 2023; Hugging Face",
         "NTK-aware scaling whose factor grows with the text: f n / L - (f - 1)"}},
@@ -200,22 +209,22 @@ Named name_of(const RopeScaling& scaling) {
   return found == names.end() ? Named{scaling.type, "", ""} : found->second;
 }
 
-std::string method_of(const RopeConfig& setting) {
-  if (setting.rotates) return name_of(setting.scaling).name;
-  return setting.instead.empty() || setting.instead == "none" ? "NoPE" : setting.instead;
+std::string method_of(const RopeConfig& config) {
+  if (config.rotates) return name_of(config.scaling).name;
+  return config.instead.empty() || config.instead == "none" ? "NoPE" : config.instead;
 }
 
-std::string pairing_of(const RopeConfig& setting) {
-  if (!setting.rotates || !setting.pairing) return "";
-  return order_of(*setting.pairing);
+std::string pairing_of(const RopeConfig& config) {
+  if (!config.rotates || !config.pairing) return "";
+  return order_of(*config.pairing);
 }
 
-std::string query_law_of(const RopeConfig& setting) {
-  return setting.query_law.empty() ? law_of(setting.scaling.query_scale) : setting.query_law;
+std::string query_law_of(const RopeConfig& config) {
+  return config.query_law.empty() ? law_of(config.scaling.query_scale) : config.query_law;
 }
 
-nlohmann::json parameters_of(const RopeConfig& setting) {
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+nlohmann::json parameters_of(const RopeConfig& config) {
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
   if (const auto* divisors = fixed ? std::get_if<LongRope>(fixed) : nullptr) {
     nlohmann::json object = nlohmann::json::object();
     const auto divides = [](double divisor) { return divisor != 1; };
@@ -223,7 +232,7 @@ nlohmann::json parameters_of(const RopeConfig& setting) {
     if (divisors->gain != 1) object["attention_factor"] = divisors->gain;
     return object;
   }
-  nlohmann::json object = scaling_object(setting);
+  nlohmann::json object = scaling_object(config);
   object.erase("rope_type");
   if (fixed && std::holds_alternative<Yarn>(*fixed)) {
     object["truncate"] = std::get<Yarn>(*fixed).truncate;

@@ -20,62 +20,69 @@ json pairs_of(const Explained& n) {
     pairs.push_back({{"axis", pair.axis},
                      {"frequency", pair.speed},
                      {"stretched", pair.stretched},
-                     {"turns_in_training", pair.turns},
+                     {"rotations_in_training", pair.rotations},
                      {"kept", std::isnan(pair.kept) ? json() : json(pair.kept)},
                      {"new_from", or_null(pair.leaves)}});
   }
   return pairs;
 }
 
-json to_json(const RopeConfig& setting, const Explained& n) {
-  const std::string law = query_law_of(setting);
-  const bool rotates = setting.rotates;
+json to_json(const RopeConfig& config, const Explained& n) {
+  const bool rotates = config.rotates;
   const json channels =
-      rotates ? json({setting.first_channel, setting.first_channel + setting.rotary_dim - 1})
-              : json();
-  const json numbers = setting.layer_numbers.empty() ? json() : json(setting.layer_numbers);
-  return {{"layers", setting.layers},
+      rotates ? json({config.first_channel, config.first_channel + config.rotary_dim - 1}) : json();
+  const json numbers = config.layer_numbers.empty() ? json() : json(config.layer_numbers);
+  return {{"layers", config.layers},
           {"layer_numbers", numbers},
           {"rotates", rotates},
-          {"instead", rotates ? json() : json(setting.instead)},
-          {"pairing", or_null(pairing_of(setting))},
+          {"instead", rotates ? json() : json(config.instead)},
+          {"pairing", or_null(pairing_of(config))},
           {"rotated_channels", channels},
-          {"base", rotates ? json(setting.base) : json()},
-          {"query_law", or_null(law)},
-          {"rope_type", rotates ? json(setting.scaling.type) : json()},
-          {"method", method_of(setting)},
-          {"parameters", rotates ? parameters_of(setting) : json::object()},
-          {"query_factor", or_null(law)},
-          {"window", or_null(setting.window)},
-          {"chunk", or_null(setting.chunk)},
-          {"dual_chunk", or_null(setting.dual_chunk)},
-          {"bounded_in", or_null(setting.bounded_in)},
+          {"base", rotates ? json(config.base) : json()},
+          {"query_law", or_null(query_law_of(config))},
+          {"rope_type", rotates ? json(config.scaling.type) : json()},
+          {"method", method_of(config)},
+          {"parameters", rotates ? parameters_of(config) : json::object()},
+          {"window", or_null(config.window)},
+          {"chunk", or_null(config.chunk)},
+          {"dual_chunk", or_null(config.dual_chunk)},
+          {"bounded_in", or_null(config.bounded_in)},
           {"largest_distance", or_null(n.reach)},
-          {"notes", setting.notes},
-          {"rope_theta", rotates ? json(setting.base) : json()},
-          {"head_dim", or_null(setting.head_dim)},
-          {"rotary_dim", setting.rotary_dim},
+          {"notes", config.notes},
+          {"head_dim", or_null(config.head_dim)},
+          {"rotary_dim", config.rotary_dim},
           {"trained_length", or_null(n.trained)},
           {"target_length", or_null(n.target)},
           {"factor", n.factor},
           {"attention_factor", n.gain},
-          {"score_factor", setting.scaling.score_factor},
-          {"softmax_scale", n.turned_scale == 0 ? json() : json(n.turned_scale)},
-          {"softmax_scale_of_unturned", n.scale == 0 ? json() : json(n.scale)},
+          {"score_factor", config.scaling.score_factor},
+          {"softmax_scale", n.rotated_scale == 0 ? json() : json(n.rotated_scale)},
+          {"unrotated_softmax_scale", n.scale == 0 ? json() : json(n.scale)},
           {"float32_error", n.float32_error},
           {"new_angles_from", or_null(n.first_leaving)},
           {"pairs", pairs_of(n)},
-          {"warnings", setting.scaling.warnings},
-          {"doubts", doubts_of(setting)}};
+          {"warnings", config.scaling.warnings},
+          {"doubts", doubts_of(config)}};
+}
+
+// An entry with the keys of schema 2, which a later version no longer has.
+json with_old_keys(json entry) {
+  entry["rope_theta"] = entry["base"];
+  entry["query_factor"] = entry["query_law"];
+  entry["softmax_scale_of_unturned"] = entry["unrotated_softmax_scale"];
+  for (json& pair : entry["pairs"]) pair["turns_in_training"] = pair["rotations_in_training"];
+  return entry;
 }
 
 }  // namespace
 
-std::string explain_json(const ReadRopeConfig& read, int64_t length) {
-  json all = json::array();
-  for (const RopeConfig& setting : read.settings)
-    all.push_back(to_json(setting, explain(setting, length)));
-  return json({{"schema", 2}, {"dialect", read.dialect}, {"settings", all}})
+std::string explain_json(const ReadRopeConfig& read) {
+  json configs = json::array(), old = json::array();
+  for (size_t g = 0; g < read.configs.size(); ++g) {
+    configs.push_back(to_json(read.configs[g], read.explained[g]));
+    old.push_back(with_old_keys(configs.back()));
+  }
+  return json({{"schema", 3}, {"dialect", read.dialect}, {"configs", configs}, {"settings", old}})
       .dump(1, ' ', false, json::error_handler_t::replace);
 }
 

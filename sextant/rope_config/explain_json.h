@@ -1,7 +1,6 @@
-// sextant explain --json: the explanation as JSON, schema 2, described in docs/explain.md.
+// sextant explain --json: the explanation as JSON, schema 3, described in docs/explain.md.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "sextant/base/export.h"
@@ -9,7 +8,6 @@
 
 namespace sextant {
 
-// length: as in explain(). Throws Error if a number is out of range.
-SEXTANT_API std::string explain_json(const ReadRopeConfig& read, int64_t length);
+SEXTANT_API std::string explain_json(const ReadRopeConfig& read);
 
 }  // namespace sextant

@@ -26,7 +26,7 @@ SEXTANT_API std::vector<RopeConfig> read_flags(const std::string& text, const Ov
 // Both throw Error if the engine has no flag for a configuration. Parts that flags cannot express
 // are added to `warnings`. vLLM takes several groups of layers; `place` is their path in the
 // config.json.
-SEXTANT_API std::string write_llama_cpp(const RopeConfig& setting,
+SEXTANT_API std::string write_llama_cpp(const RopeConfig& config,
                                         std::vector<std::string>& warnings);
 SEXTANT_API std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place,
                                    std::vector<std::string>& warnings);

@@ -53,9 +53,9 @@ size_t pairs_of_p_rope(const std::vector<double>& divisors) {
 
 // The divisors times those of `stretch`: llama.cpp divides the angles by the tensor's numbers and
 // then scales them.
-std::vector<double> composed(const RopeConfig& setting, const Stretch& stretch,
+std::vector<double> composed(const RopeConfig& config, const Stretch& stretch,
                              std::vector<double> divisors) {
-  const Spectrum plain = rotary({.dim = setting.rotary_dim, .base = setting.base});
+  const Spectrum plain = rotary({.dim = config.rotary_dim, .base = config.base});
   const Spectrum slower = stretched(plain, stretch);
   divisors.resize(plain.pairs.size(), 1);
   for (size_t f = 0; f < divisors.size(); ++f) {
@@ -84,12 +84,12 @@ bool take_p_rope(const std::vector<double>& divisors, const GgufFactors& n, cons
   return true;
 }
 
-void take_all(const std::vector<double>& divisors, const GgufFactors& n, RopeConfig& setting) {
-  RopeScaling& to = setting.scaling;
+void take_all(const std::vector<double>& divisors, const GgufFactors& n, RopeConfig& config) {
+  RopeScaling& to = config.scaling;
   const Stretch base = std::get<Stretch>(to.stretch);
   to.original_length = n.original > 0 ? n.original : to.original_length;
   if (take_p_rope(divisors, n, base, to)) return;
-  to.stretch = Stretch{LongRope{composed(setting, base, divisors), gain_beside(base, n)}};
+  to.stretch = Stretch{LongRope{composed(config, base, divisors), gain_beside(base, n)}};
   if (n.scales()) {
     to.type = "divisors by pair";
     to.warnings.push_back("rope.scaling of type " + n.type + ", factor " +
@@ -113,43 +113,43 @@ void take_all(const std::vector<double>& divisors, const GgufFactors& n, RopeCon
 }
 
 // LongRoPE. If the original length is missing, llama.cpp uses context_length.
-json longrope_of(GgufKeys& keys, const GgufFactors& n, const RopeConfig& setting,
+json longrope_of(GgufKeys& keys, const GgufFactors& n, const RopeConfig& config,
                  const GgufDivisors& divisors, std::vector<std::string>& warnings) {
   const std::string key = keys.own("rope.scaling.original_context_length");
-  const int64_t original = n.original > 0 ? n.original : setting.max_length;
+  const int64_t original = n.original > 0 ? n.original : config.max_length;
   if (original == 0) GgufKeys::bad(key, "a length, or context_length");
   if (n.original == 0) {
     warnings.push_back(
         "rope.scaling.original_context_length is missing; llama.cpp takes context_length, " +
         std::to_string(original) + ", for it, and the long list beyond that only");
   }
-  const Stretch base = std::get<Stretch>(setting.scaling.stretch);
+  const Stretch base = std::get<Stretch>(config.scaling.stretch);
   json object = {{"rope_type", "longrope"},
                  {"original_max_position_embeddings", original},
-                 {"short_factor", composed(setting, base, divisors.up_to)},
-                 {"long_factor", composed(setting, base, divisors.beyond)},
+                 {"short_factor", composed(config, base, divisors.up_to)},
+                 {"long_factor", composed(config, base, divisors.beyond)},
                  {"attention_factor", gain_beside(base, n)}};
-  if (setting.max_length < original) object["factor"] = 1;
+  if (config.max_length < original) object["factor"] = 1;
   return object;
 }
 
 // Adds a gain to plain RoPE or to position interpolation.
-void take_gain(const GgufFactors& n, RopeConfig& setting) {
-  const Stretch base = std::get<Stretch>(setting.scaling.stretch);
+void take_gain(const GgufFactors& n, RopeConfig& config) {
+  const Stretch base = std::get<Stretch>(config.scaling.stretch);
   if (n.attention == 1 || std::holds_alternative<Yarn>(base)) return;
-  setting.scaling.stretch = Stretch{LongRope{composed(setting, base, {}), n.attention}};
+  config.scaling.stretch = Stretch{LongRope{composed(config, base, {}), n.attention}};
 }
 
-void warn_of_lost_lists(const GgufFactors& n, const RopeConfig& setting,
+void warn_of_lost_lists(const GgufFactors& n, const RopeConfig& config,
                         std::vector<std::string>& warnings) {
   const bool stretched_enough =
-      n.original == 0 || n.scales() || n.type == "yarn" || setting.max_length <= n.original;
+      n.original == 0 || n.scales() || n.type == "yarn" || config.max_length <= n.original;
   if (n.type != "longrope" && stretched_enough) return;
   warnings.push_back(
       (n.type == "longrope"
            ? "rope.scaling.type is longrope"
            : "rope.scaling.original_context_length is " + std::to_string(n.original) +
-                 " and context_length " + std::to_string(setting.max_length)) +
+                 " and context_length " + std::to_string(config.max_length)) +
       std::string(
           ", but the tensors rope_factors_long.weight and rope_factors_short.weight are not in the "
           "file: its frequencies are not LongRoPE's, and llama.cpp rotates by those said here"));
@@ -184,32 +184,32 @@ GgufDivisors gguf_divisors(GgufKeys& keys, int64_t pairs, std::vector<std::strin
 }
 
 void take_divisors(GgufKeys& keys, const GgufFactors& factors, const GgufDivisors& divisors,
-                   RopeConfig& setting, std::vector<std::string>& warnings) {
-  if (!divisors.all.empty()) return take_all(divisors.all, factors, setting);
+                   RopeConfig& config, std::vector<std::string>& warnings) {
+  if (!divisors.all.empty()) return take_all(divisors.all, factors, config);
   if (divisors.beyond.empty()) {
-    warn_of_lost_lists(factors, setting, warnings);
-    take_gain(factors, setting);
-    if (setting.scaling.original_length == 0) setting.scaling.original_length = factors.original;
+    warn_of_lost_lists(factors, config, warnings);
+    take_gain(factors, config);
+    if (config.scaling.original_length == 0) config.scaling.original_length = factors.original;
     return;
   }
-  const json object = longrope_of(keys, factors, setting, divisors, warnings);
-  setting.scaling = read_scaling(object,
-                                 {.base = setting.base,
-                                  .pairs = setting.rotary_dim / 2,
-                                  .max_length = setting.max_length,
-                                  .from_file = true},
-                                 "gguf: " + keys.own("rope.scaling"));
+  const json object = longrope_of(keys, factors, config, divisors, warnings);
+  config.scaling = read_scaling(object,
+                                {.base = config.base,
+                                 .pairs = config.rotary_dim / 2,
+                                 .max_length = config.max_length,
+                                 .from_file = true},
+                                "gguf: " + keys.own("rope.scaling"));
 }
 
-RopeScaling unscaled_of(const LlamaCppArchitecture* row, const RopeConfig& setting,
+RopeScaling unscaled_of(const LlamaCppArchitecture* row, const RopeConfig& config,
                         const GgufFactors& factors, const GgufDivisors& divisors) {
   if (!row) return {};
-  RopeConfig plain = setting;
+  RopeConfig plain = config;
   plain.scaling = {};
   GgufFactors own{.type = "none", .original = factors.original};
   const bool gain = !row->window || row->window->gain;
   if (gain) own.attention = factors.attention;
-  const auto* yarn = std::get_if<Yarn>(std::get_if<Stretch>(&setting.scaling.stretch));
+  const auto* yarn = std::get_if<Yarn>(std::get_if<Stretch>(&config.scaling.stretch));
   if (gain && yarn) {
     own.attention = rounded_gain(yarn_gain(*yarn) / yarn_temperature(yarn->factor));
   }
@@ -217,7 +217,7 @@ RopeScaling unscaled_of(const LlamaCppArchitecture* row, const RopeConfig& setti
   if (divided && !divisors.all.empty()) {
     take_all(divisors.all, own, plain);
   } else if (divided && !divisors.beyond.empty()) {
-    const int64_t original = own.original > 0 ? own.original : setting.max_length;
+    const int64_t original = own.original > 0 ? own.original : config.max_length;
     plain.scaling.type = "longrope";
     plain.scaling.original_length = original;
     plain.scaling.stretch = DynamicStretch{.stretch = LongRope{divisors.beyond, own.attention},

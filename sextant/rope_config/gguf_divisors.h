@@ -28,13 +28,13 @@ struct GgufDivisors {
 
 GgufDivisors gguf_divisors(GgufKeys& keys, int64_t pairs, std::vector<std::string>& warnings);
 
-// Adds the divisors and the gain to the scaling of `setting`, which is none, linear or YaRN.
+// Adds the divisors and the gain to the scaling of `config`, which is none, linear or YaRN.
 void take_divisors(GgufKeys& keys, const GgufFactors& factors, const GgufDivisors& divisors,
-                   RopeConfig& setting, std::vector<std::string>& warnings);
+                   RopeConfig& config, std::vector<std::string>& warnings);
 
-// The scaling of layers that rope.scaling.factor does not affect. `setting` has the scaling of the
+// The scaling of layers that rope.scaling.factor does not affect. `config` has the scaling of the
 // other layers, without divisors. row: null if the architecture is not in the table.
-RopeScaling unscaled_of(const LlamaCppArchitecture* row, const RopeConfig& setting,
+RopeScaling unscaled_of(const LlamaCppArchitecture* row, const RopeConfig& config,
                         const GgufFactors& factors, const GgufDivisors& divisors);
 
 // The shortest decimal number that rounds to this float32: 0.1 for 0.1F.

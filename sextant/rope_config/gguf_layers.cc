@@ -98,9 +98,9 @@ void fit_gain(RopeConfig& local) {
 }
 
 // The configuration of layers with the window.
-RopeConfig local_of(GgufKeys& keys, const LlamaCppArchitecture* row, const RopeConfig& setting,
+RopeConfig local_of(GgufKeys& keys, const LlamaCppArchitecture* row, const RopeConfig& config,
                     const RopeScaling& unscaled, const Overrides& overrides, const Layers& layers) {
-  RopeConfig local = setting;
+  RopeConfig local = config;
   const LlamaCppArchitecture::Window as_most{.own_base = true};
   const auto& code = row && row->window ? *row->window : as_most;
   auto base = keys.number(keys.own("rope.freq_base_swa"), 1e-3, 1e30);
@@ -119,13 +119,13 @@ RopeConfig local_of(GgufKeys& keys, const LlamaCppArchitecture* row, const RopeC
     local.notes.push_back("the base " + json(code.local_base).dump() +
                           " is from the code: " + llama_cpp_version() + ", " + row->source);
   }
-  local.base = base.value_or(setting.base);
+  local.base = base.value_or(config.base);
   const bool another = base.has_value() || width > 0 || rotated > 0;
   if (!(row ? code.scaled && !row->divisors_in_full_only : !another)) {
     const QueryScale law = local.scaling.query_scale;
     local.scaling = unscaled;
-    local.scaling.sections = setting.scaling.sections;
-    local.scaling.interleaved_sections = setting.scaling.interleaved_sections;
+    local.scaling.sections = config.scaling.sections;
+    local.scaling.interleaved_sections = config.scaling.interleaved_sections;
     local.scaling.query_scale = law;
   }
   if (width > 0) local.head_dim = local.rotary_dim = width;
@@ -140,25 +140,25 @@ RopeConfig local_of(GgufKeys& keys, const LlamaCppArchitecture* row, const RopeC
   return local;
 }
 
-void set_window(RopeConfig& setting, int64_t window, const LlamaCppArchitecture* row) {
+void set_window(RopeConfig& config, int64_t window, const LlamaCppArchitecture* row) {
   const bool chunks = row && row->window && row->window->chunks;
-  (chunks ? setting.chunk : setting.window) = window;
+  (chunks ? config.chunk : config.window) = window;
 }
 
-RopeConfig still(RopeConfig setting, const LlamaCppArchitecture& row) {
-  setting.rotates = false;
-  setting.instead = "none";
-  setting.rotary_dim = 0;
-  setting.first_channel = 0;
+RopeConfig still(RopeConfig config, const LlamaCppArchitecture& row) {
+  config.rotates = false;
+  config.instead = "none";
+  config.rotary_dim = 0;
+  config.first_channel = 0;
   RopeScaling plain;
-  plain.query_scale = setting.scaling.query_scale;
+  plain.query_scale = config.scaling.query_scale;
   if (row.law_strength > 0) {
     plain.query_scale = {QueryLaw::kLlama4, row.law_length, row.law_strength};
   }
-  setting.scaling = plain;
-  setting.notes.push_back("these layers do not rotate (NoPE), from the code: " +
-                          llama_cpp_version() + ", " + row.source);
-  return setting;
+  config.scaling = plain;
+  config.notes.push_back("these layers do not rotate (NoPE), from the code: " +
+                         llama_cpp_version() + ", " + row.source);
+  return config;
 }
 
 struct Group {
@@ -177,57 +177,57 @@ std::vector<Group> groups_of(const Layers& layers, bool by_window) {
   return groups;
 }
 
-void name(RopeConfig& setting, const Group& group, const std::vector<Group>& all,
+void name(RopeConfig& config, const Group& group, const std::vector<Group>& all,
           const Layers& layers) {
   if (all.size() == 1) return;
   const bool by_window = std::ranges::any_of(
       all, [&](const Group& other) { return other.windowed != all[0].windowed; });
   const std::string kind = group.windowed ? "sliding_attention" : "full_attention";
-  setting.layers = by_window ? kind : group.rotates ? "rotating" : "without_positions";
-  if (by_window && all.size() > 2 && !group.rotates) setting.layers += "_without_positions";
-  if (layers.count > 0 && layers.where_known) setting.layer_numbers = group.numbers;
+  config.layers = by_window ? kind : group.rotates ? "rotating" : "without_positions";
+  if (by_window && all.size() > 2 && !group.rotates) config.layers += "_without_positions";
+  if (layers.count > 0 && layers.where_known) config.layer_numbers = group.numbers;
 }
 
 }  // namespace
 
 std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* row,
-                                    const RopeConfig& setting, const RopeScaling& unscaled,
+                                    const RopeConfig& config, const RopeScaling& unscaled,
                                     const Overrides& overrides) {
   keys.skip(keys.own("rope.scaling.finetuned"));
   const Layers layers = layers_of(keys, row);
-  const RopeConfig local = local_of(keys, row, setting, unscaled, overrides, layers);
+  const RopeConfig local = local_of(keys, row, config, unscaled, overrides, layers);
   // Without a window, the keys for windowed layers still show that there are two kinds.
-  const bool differ = !rotate_alike(setting, local);
+  const bool differ = !rotate_alike(config, local);
   const bool some_still = std::ranges::find(layers.rotate, false) != layers.rotate.end();
   if (differ && layers.window == 0) {
-    std::vector<RopeConfig> both = {setting, local};
+    std::vector<RopeConfig> both = {config, local};
     both[0].layers = "full_attention";
     both[1].layers = "sliding_attention";
     return both;
   }
   const std::vector<Group> groups = groups_of(layers, differ || (some_still && layers.window > 0));
-  std::vector<RopeConfig> settings;
+  std::vector<RopeConfig> configs;
   for (const Group& group : groups) {
-    RopeConfig own = group.windowed ? local : setting;
+    RopeConfig own = group.windowed ? local : config;
     if (group.windowed) set_window(own, layers.window, row);
     if (!group.rotates) own = still(own, *row);
     name(own, group, groups, layers);
-    settings.push_back(own);
+    configs.push_back(own);
   }
   const auto with = std::ranges::count(layers.windowed, true);
-  if (settings.size() == 1 && !groups[0].windowed && with > 0) {
+  if (configs.size() == 1 && !groups[0].windowed && with > 0) {
     const auto all = static_cast<int64_t>(layers.windowed.size());
-    set_window(settings[0], layers.window, row);
-    settings[0].notes = local.notes;
+    set_window(configs[0], layers.window, row);
+    configs[0].notes = local.notes;
     if (!layers.where_known) {
-      settings[0].bounded_in = "the layers that its architecture says";
+      configs[0].bounded_in = "the layers that its architecture says";
     } else if (layers.count == 0) {
-      settings[0].bounded_in = "most layers";
+      configs[0].bounded_in = "most layers";
     } else if (with < all) {
-      settings[0].bounded_in = std::to_string(with) + " of " + std::to_string(all) + " layers";
+      configs[0].bounded_in = std::to_string(with) + " of " + std::to_string(all) + " layers";
     }
   }
-  return settings;
+  return configs;
 }
 
 }  // namespace sextant

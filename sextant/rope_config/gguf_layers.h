@@ -9,11 +9,11 @@
 
 namespace sextant {
 
-// `setting` is that of layers without a window. `unscaled` is the scaling of windowed layers that
+// `config` is that of layers without a window. `unscaled` is the scaling of windowed layers that
 // the others' scaling does not affect. row: null if the architecture is not in the table. Throws an
 // Error that names the key.
 std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* row,
-                                    const RopeConfig& setting, const RopeScaling& unscaled,
+                                    const RopeConfig& config, const RopeScaling& unscaled,
                                     const Overrides& overrides);
 
 }  // namespace sextant

@@ -158,42 +158,40 @@ void say_in_gguf_words(std::vector<std::string>& warnings) {
 
 // Llama 4's query law under Mistral's keys.
 void read_temperature(GgufKeys& keys, const LlamaCppArchitecture* row, int64_t original,
-                      RopeConfig& setting) {
+                      RopeConfig& config) {
   const auto scale = keys.number(keys.own("attention.temperature_scale"), 0, 1e6);
   const int64_t length = keys.length(keys.own("attention.temperature_length"));
   if (!scale || *scale == 0) return;
   if (row && !row->temperature_keys) {
-    setting.scaling.warnings.push_back("attention.temperature_scale is in the file, but " +
-                                       llama_cpp_version() + " does not read it for " +
-                                       keys.arch());
+    config.scaling.warnings.push_back("attention.temperature_scale is in the file, but " +
+                                      llama_cpp_version() + " does not read it for " + keys.arch());
     return;
   }
-  const int64_t known = length > 0 ? length : original > 0 ? original : setting.max_length;
+  const int64_t known = length > 0 ? length : original > 0 ? original : config.max_length;
   if (known == 0) {
     GgufKeys::bad(keys.own("attention.temperature_length"),
                   "a length, or rope.scaling.original_context_length, beside temperature_scale");
   }
-  setting.scaling.query_scale = {QueryLaw::kMinistral, known, *scale};
+  config.scaling.query_scale = {QueryLaw::kMinistral, known, *scale};
 }
 
 }  // namespace
 
-RopeScaling read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row,
-                              RopeConfig& setting) {
+RopeScaling read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& config) {
   const GgufFactors n = numbers_of(keys);
-  const int64_t pairs = setting.rotary_dim / 2;
+  const int64_t pairs = config.rotary_dim / 2;
   std::vector<std::string> warnings;
-  setting.scaling = read_scaling(
-      scaling_of(keys, row, n, setting.max_length, warnings),
-      {.base = setting.base, .pairs = pairs, .max_length = setting.max_length, .from_file = true},
+  config.scaling = read_scaling(
+      scaling_of(keys, row, n, config.max_length, warnings),
+      {.base = config.base, .pairs = pairs, .max_length = config.max_length, .from_file = true},
       "gguf: " + keys.own("rope.scaling"));
   const GgufDivisors divisors = gguf_divisors(keys, pairs, warnings);
-  const RopeScaling unscaled = unscaled_of(row, setting, n, divisors);
-  take_divisors(keys, n, divisors, setting, warnings);
-  scale_scores(keys, row, n, setting.scaling);
-  say_in_gguf_words(setting.scaling.warnings);
-  std::ranges::copy(warnings, std::back_inserter(setting.scaling.warnings));
-  read_temperature(keys, row, n.original, setting);
+  const RopeScaling unscaled = unscaled_of(row, config, n, divisors);
+  take_divisors(keys, n, divisors, config, warnings);
+  scale_scores(keys, row, n, config.scaling);
+  say_in_gguf_words(config.scaling.warnings);
+  std::ranges::copy(warnings, std::back_inserter(config.scaling.warnings));
+  read_temperature(keys, row, n.original, config);
   return unscaled;
 }
 

@@ -7,9 +7,9 @@
 
 namespace sextant {
 
-// Writes the scaling into `setting`, whose base and channels are known, and returns the scaling of
+// Writes the scaling into `config`, whose base and channels are known, and returns the scaling of
 // windowed layers that rope.scaling.factor does not affect, which may have the divisors and the
 // gain. row: null if the architecture is not in the table. Throws an Error that names the key.
-RopeScaling read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& setting);
+RopeScaling read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& config);
 
 }  // namespace sextant

@@ -18,12 +18,12 @@ SEXTANT_API std::vector<RopeConfig> read_hugging_face(const nlohmann::json& conf
 
 // The scaling as rope_parameters, without rope_theta. Throws Error if Hugging Face has no field for
 // it.
-SEXTANT_API nlohmann::json scaling_object(const RopeConfig& setting);
+SEXTANT_API nlohmann::json scaling_object(const RopeConfig& config);
 
-// `config` (an object, perhaps empty) with the settings in the fields of version 4 or 5. Reading
-// the result gives bitwise the same frequencies.
+// `config` (an object, perhaps empty) with the configurations in the fields of version 4 or 5.
+// Reading the result gives bitwise the same frequencies.
 SEXTANT_API nlohmann::json write_hugging_face(nlohmann::json config,
-                                              const std::vector<RopeConfig>& settings, int version);
+                                              const std::vector<RopeConfig>& configs, int version);
 
 // Parses JSON; an Error gives the position and the key whose value could not be read. NaN and
 // Infinity, which Python writes and JSON lacks, become strings.

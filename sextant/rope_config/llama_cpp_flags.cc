@@ -209,9 +209,9 @@ std::string in_flags(std::string warning) {
 
 }  // namespace
 
-EngineSettings read_llama_cpp_flags(CommandLine& flags, const Overrides& overrides) {
+EngineConfigs read_llama_cpp_flags(CommandLine& flags, const Overrides& overrides) {
   const double base = flags.number_from_0("--rope-freq-base");
-  EngineSettings read{.option = "-c"};
+  EngineConfigs read{.option = "-c"};
   read.serving_length = length_of_flag(flags.number_from_0("--ctx-size"), "--ctx-size");
   if (overrides.head_dim <= 0) {
     fail("flags: head_dim: expected --head-dim N, as flags do not say the size of heads");
@@ -230,12 +230,12 @@ EngineSettings read_llama_cpp_flags(CommandLine& flags, const Overrides& overrid
   config["rope_scaling"] =
       read_scaling_of(flags, factor, static_cast<double>(length), original, warnings);
   flags.finish();
-  read.settings = read_config_of_flags(config, overrides);
-  for (RopeConfig& setting : read.settings) {
-    if (setting.scaling.original_length == 0) setting.scaling.original_length = original;
-    std::erase_if(setting.scaling.warnings, is_about_other_engines);
-    std::ranges::transform(setting.scaling.warnings, setting.scaling.warnings.begin(), in_flags);
-    std::ranges::copy(warnings, std::back_inserter(setting.scaling.warnings));
+  read.configs = read_config_of_flags(config, overrides);
+  for (RopeConfig& group : read.configs) {
+    if (group.scaling.original_length == 0) group.scaling.original_length = original;
+    std::erase_if(group.scaling.warnings, is_about_other_engines);
+    std::ranges::transform(group.scaling.warnings, group.scaling.warnings.begin(), in_flags);
+    std::ranges::copy(warnings, std::back_inserter(group.scaling.warnings));
   }
   return read;
 }

@@ -23,7 +23,7 @@ constexpr size_t kMostHeader = size_t{64} << 20;  // GGUF, including its vocabul
 // 0 stands for an option that is not given.
 void check(const std::string& name, double value, double low, double high) {
   if (value == 0 || (value >= low && value <= high)) return;
-  fail("setting: " + name + ": expected a number from " + nlohmann::json(low).dump() + " to " +
+  fail("config: " + name + ": expected a number from " + nlohmann::json(low).dump() + " to " +
        nlohmann::json(high).dump() + ", but got " +
        (std::isnan(value) ? "nan" : nlohmann::json(value).dump()));
 }
@@ -31,7 +31,7 @@ void check(const std::string& name, double value, double low, double high) {
 // The error of read_rope_config_bytes() without the name of the file that it supposes.
 std::string without_supposed_name(const std::exception& error) {
   const std::string what = reason_of(error);
-  for (const std::string supposed : {"config.json: ", "setting: "}) {
+  for (const std::string supposed : {"config.json: ", "config: "}) {
     if (what.starts_with(supposed)) return what.substr(supposed.size());
   }
   if (!what.starts_with("flags: ")) return what;
@@ -49,27 +49,30 @@ ReadRopeConfig read_dialect(const std::string& marked, const Overrides& override
     return {"GGUF", "", read_gguf_config(parse_gguf(bytes), overrides)};
   }
   if (bytes.size() > kMostText) {
-    fail("setting: expected a configuration of at most " + std::to_string(kMostText) +
+    fail("config: expected a configuration of at most " + std::to_string(kMostText) +
          " bytes, but got more");
   }
   const size_t start = bytes.find_first_not_of(" \t\r\n");
-  if (start == std::string::npos) fail("setting: expected a configuration, but got nothing");
+  if (start == std::string::npos) fail("config: expected a configuration, but got nothing");
   if (bytes[start] == '{') {
     const nlohmann::json config = parse_json(bytes, "config.json");
-    std::vector<RopeConfig> settings = read_hugging_face(config, overrides);
-    return {"Hugging Face config.json", bytes, settings, find_language_model(config).place};
+    std::vector<RopeConfig> configs = read_hugging_face(config, overrides);
+    return {"Hugging Face config.json", bytes, configs, find_language_model(config).place};
   }
   if (bytes.size() < 65536 && looks_like_flags(bytes)) {
     return {"flags", "", read_flags(bytes, overrides)};
   }
-  fail("setting: expected a config.json, a GGUF file or flags of llama.cpp or vLLM");
+  fail("config: expected a config.json, a GGUF file or flags of llama.cpp or vLLM");
 }
 
 }  // namespace
 
 ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides& overrides) {
   ReadRopeConfig read = read_dialect(marked, overrides);
-  warn_of_idle_stretch(read.settings);
+  warn_of_idle_stretch(read.configs);
+  for (const RopeConfig& config : read.configs) {
+    read.explained.push_back(explain(config, overrides.length));
+  }
   return read;
 }
 
@@ -78,7 +81,7 @@ ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overri
     return read_rope_config_bytes(read_start_of_standard_input(kMostHeader), overrides);
   const std::string file = config_path(path);
   const std::string bytes = read_start(file, kMostHeader);
-  if (bytes.empty()) fail("setting: " + file + ": expected a file with something in it");
+  if (bytes.empty()) fail("config: " + file + ": expected a file with something in it");
   try {
     return read_rope_config_bytes(bytes, overrides);
   } catch (const std::exception& error) {

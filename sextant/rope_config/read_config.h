@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sextant/base/export.h"
+#include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/rope_config.h"
 
 namespace sextant {
@@ -12,10 +13,11 @@ namespace sextant {
 struct ReadRopeConfig {
   std::string dialect;  // "Hugging Face config.json", "GGUF", "flags"
   std::string json;     // the configuration, if it was JSON; conversions keep its other fields
-  std::vector<RopeConfig> settings;
+  std::vector<RopeConfig> configs;
   // The path of the configuration in a config.json: "text_config", "thinker_config.text_config";
   // "": the whole file.
   std::string place = {};
+  std::vector<Explained> explained = {};  // of each of these, at Overrides::length
 };
 
 // path: a file, or "-" for standard input. Throws Error if it cannot be read or is invalid.

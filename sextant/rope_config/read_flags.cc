@@ -15,38 +15,38 @@ namespace {
 using nlohmann::json;
 
 // Interpolation has no field for the original length.
-void assume_trained_length(RopeConfig& setting) {
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+void assume_trained_length(RopeConfig& config) {
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
   const auto* linear = fixed ? std::get_if<Linear>(fixed) : nullptr;
-  if (!linear || linear->factor == 1 || setting.serving_length == 0) return;
-  if (trained_length(setting) > 0) return;
-  setting.scaling.original_length = std::max<int64_t>(
-      1, std::llround(static_cast<double>(setting.serving_length) / linear->factor));
-  setting.scaling.warnings.push_back(
+  if (!linear || linear->factor == 1 || config.serving_length == 0) return;
+  if (trained_length(config) > 0) return;
+  config.scaling.original_length = std::max<int64_t>(
+      1, std::llround(static_cast<double>(config.serving_length) / linear->factor));
+  config.scaling.warnings.push_back(
       "flags do not say what length the model was trained on; the context divided by the factor, " +
-      std::to_string(setting.scaling.original_length) + ", is taken for it");
+      std::to_string(config.scaling.original_length) + ", is taken for it");
 }
 
-void warn_beyond_factor(RopeConfig& setting, const std::string& option) {
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+void warn_beyond_factor(RopeConfig& config, const std::string& option) {
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
   const auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
   if (!yarn || yarn->factor == 1) return;  // 1: the file may have another factor
   const double most = yarn->factor * static_cast<double>(yarn->original_length);
-  if (static_cast<double>(setting.serving_length) <= most) return;
-  setting.scaling.warnings.push_back(option + " is " + std::to_string(setting.serving_length) +
-                                     ", more than factor times the original length, " +
-                                     std::to_string(static_cast<int64_t>(most)) +
-                                     ": YaRN was not made for positions beyond that");
+  if (static_cast<double>(config.serving_length) <= most) return;
+  config.scaling.warnings.push_back(option + " is " + std::to_string(config.serving_length) +
+                                    ", more than factor times the original length, " +
+                                    std::to_string(static_cast<int64_t>(most)) +
+                                    ": YaRN was not made for positions beyond that");
 }
 
 // An option's length is the length to serve and never the training length.
-void take_serving_length(RopeConfig& setting, int64_t length, const std::string& option) {
-  setting.serving_length = length;
-  if (setting.max_length == 0) setting.max_length = length;
-  assume_trained_length(setting);
-  warn_beyond_factor(setting, option);
-  if (!setting.rotates || trained_length(setting) > 0) return;
-  setting.scaling.warnings.push_back(
+void take_serving_length(RopeConfig& config, int64_t length, const std::string& option) {
+  config.serving_length = length;
+  if (config.max_length == 0) config.max_length = length;
+  assume_trained_length(config);
+  warn_beyond_factor(config, option);
+  if (!config.rotates || trained_length(config) > 0) return;
+  config.scaling.warnings.push_back(
       "the length that the model was trained on is not known: flags do not say it" +
       (length > 0 ? " (" + option + " is how far to read)" : "") + ", and the model's file does");
 }
@@ -92,15 +92,15 @@ bool looks_like_flags(const std::string& text) {
 std::vector<RopeConfig> read_flags(const std::string& text, const Overrides& overrides) {
   CommandLine flags(text);
   const bool vllm = flags.is_vllm();
-  EngineSettings read =
+  EngineConfigs read =
       vllm ? read_vllm_flags(flags, overrides) : read_llama_cpp_flags(flags, overrides);
-  for (RopeConfig& setting : read.settings) {
-    take_serving_length(setting, read.serving_length, read.option);
+  for (RopeConfig& config : read.configs) {
+    take_serving_length(config, read.serving_length, read.option);
     if (flags.passed_over().empty()) continue;
-    setting.scaling.warnings.push_back("passed over, as they are not about rotary positions: " +
-                                       listed(flags.passed_over()));
+    config.scaling.warnings.push_back("passed over, as they are not about rotary positions: " +
+                                      listed(flags.passed_over()));
   }
-  return read.settings;
+  return read.configs;
 }
 
 }  // namespace sextant

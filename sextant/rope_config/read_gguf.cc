@@ -48,25 +48,25 @@ std::vector<int64_t> sections_of(GgufKeys& keys, int64_t pairs) {
   return sections;
 }
 
-void read_channels(GgufKeys& keys, RopeConfig& setting) {
-  if (setting.head_dim > kWidestHead) {
+void read_channels(GgufKeys& keys, RopeConfig& config) {
+  if (config.head_dim > kWidestHead) {
     GgufKeys::bad(keys.own("attention.key_length"), "at most " + std::to_string(kWidestHead) +
                                                         " channels in a head, but got " +
-                                                        std::to_string(setting.head_dim));
+                                                        std::to_string(config.head_dim));
   }
   const std::string key = keys.own("rope.dimension_count");
   const int64_t rotated = keys.length(key);
-  setting.rotary_dim = rotated > 0 ? rotated : setting.head_dim;
-  if (setting.rotary_dim % 2 != 0 || setting.rotary_dim < 2) {
+  config.rotary_dim = rotated > 0 ? rotated : config.head_dim;
+  if (config.rotary_dim % 2 != 0 || config.rotary_dim < 2) {
     GgufKeys::bad(key,
-                  "an even number of at least 2, but got " + std::to_string(setting.rotary_dim));
+                  "an even number of at least 2, but got " + std::to_string(config.rotary_dim));
   }
-  if (setting.rotary_dim > setting.head_dim) {
-    GgufKeys::bad(key, "at most the " + std::to_string(setting.head_dim) +
-                           " channels of a head, but got " + std::to_string(setting.rotary_dim));
+  if (config.rotary_dim > config.head_dim) {
+    GgufKeys::bad(key, "at most the " + std::to_string(config.head_dim) +
+                           " channels of a head, but got " + std::to_string(config.rotary_dim));
   }
-  setting.latent = keys.length(keys.own("attention.kv_lora_rank")) > 0;
-  if (setting.latent) setting.first_channel = setting.head_dim - setting.rotary_dim;
+  config.latent = keys.length(keys.own("attention.kv_lora_rank")) > 0;
+  if (config.latent) config.first_channel = config.head_dim - config.rotary_dim;
 }
 
 double base_of(GgufKeys& keys, const Overrides& overrides) {
@@ -82,22 +82,21 @@ double base_of(GgufKeys& keys, const Overrides& overrides) {
 }
 
 // HunYuan: another base, at every length.
-void take_alpha(GgufKeys& keys, RopeConfig& setting) {
+void take_alpha(GgufKeys& keys, RopeConfig& config) {
   const auto alpha = keys.number(keys.own("rope.scaling.alpha"), 0, 1e12);
-  if (!alpha || *alpha == 0 || setting.rotary_dim <= 2) return;
-  const auto dim = static_cast<double>(setting.rotary_dim);
-  setting.base *= std::pow(*alpha, dim / (dim - 2));
-  setting.scaling.warnings.push_back("rope.scaling.alpha makes rope.freq_base the base " +
-                                     json(setting.base).dump() + ", at every length");
+  if (!alpha || *alpha == 0 || config.rotary_dim <= 2) return;
+  const auto dim = static_cast<double>(config.rotary_dim);
+  config.base *= std::pow(*alpha, dim / (dim - 2));
+  config.scaling.warnings.push_back("rope.scaling.alpha makes rope.freq_base the base " +
+                                    json(config.base).dump() + ", at every length");
 }
 
-double softmax_scale_of(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& setting) {
+double softmax_scale_of(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& config) {
   const auto own = keys.number(keys.own("attention.scale"), 0, 1e6);
   if (own && *own > 0) {
     if (!row || row->attention_scale) return *own;
-    setting.scaling.warnings.push_back("attention.scale is in the file, but " +
-                                       llama_cpp_version() + " does not read it for " +
-                                       keys.arch());
+    config.scaling.warnings.push_back("attention.scale is in the file, but " + llama_cpp_version() +
+                                      " does not read it for " + keys.arch());
   }
   if (!row) return 0;
   if (!row->scale_key.empty()) {
@@ -125,19 +124,19 @@ bool is_trained_stretched(const LlamaCppArchitecture* row, const RopeScaling& sc
 
 // For an architecture whose code rotates nothing.
 RopeConfig without_rotation(GgufKeys& keys, const LlamaCppArchitecture& row) {
-  RopeConfig setting{.model_type = keys.arch()};
-  setting.rotates = false;
-  setting.instead = row.instead;
-  setting.head_dim = keys.length(keys.own("attention.key_length"));
-  setting.max_length = keys.length(keys.own("context_length"));
-  setting.notes.push_back("from the code: " + llama_cpp_version() + ", " + row.source);
-  return setting;
+  RopeConfig config{.model_type = keys.arch()};
+  config.rotates = false;
+  config.instead = row.instead;
+  config.head_dim = keys.length(keys.own("attention.key_length"));
+  config.max_length = keys.length(keys.own("context_length"));
+  config.notes.push_back("from the code: " + llama_cpp_version() + ", " + row.source);
+  return config;
 }
 
 // DeepSeek V4: layers with compressed keys rotate by their own base, only they are scaled, and
 // YaRN's gain is removed.
-std::vector<RopeConfig> compressed_layers(GgufKeys& keys, const RopeConfig& setting, double base) {
-  RopeConfig compressed = setting, others = setting;
+std::vector<RopeConfig> compressed_layers(GgufKeys& keys, const RopeConfig& config, double base) {
+  RopeConfig compressed = config, others = config;
   compressed.layers = "compress";
   compressed.window = 0;
   compressed.bounded_in.clear();
@@ -165,51 +164,51 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
   const LlamaCppArchitecture* named = find_architecture(keys.arch());
   const LlamaCppArchitecture* row = named && named->runs ? named : nullptr;
   if (row && !row->instead.empty()) return {without_rotation(keys, *row)};
-  RopeConfig setting{.model_type = keys.arch(), .head_dim = head_dim_of(keys, overrides)};
-  if (row) setting.pairing = row->pairing;
-  read_channels(keys, setting);
-  setting.base = base_of(keys, overrides);
-  setting.max_length = keys.length(keys.own("context_length"));
-  const RopeScaling unscaled = read_gguf_scaling(keys, row, setting);
-  take_alpha(keys, setting);
-  setting.trained_stretched = is_trained_stretched(row, setting.scaling);
-  setting.scaling.sections = sections_of(keys, setting.rotary_dim / 2);
-  if (row && row->axes.empty() && !setting.scaling.sections.empty()) {
-    setting.scaling.sections.clear();
-    setting.scaling.warnings.push_back("rope.dimension_sections is in the file, but " +
-                                       llama_cpp_version() + " rotates all pairs of " +
-                                       keys.arch() + " by one position");
+  RopeConfig config{.model_type = keys.arch(), .head_dim = head_dim_of(keys, overrides)};
+  if (row) config.pairing = row->pairing;
+  read_channels(keys, config);
+  config.base = base_of(keys, overrides);
+  config.max_length = keys.length(keys.own("context_length"));
+  const RopeScaling unscaled = read_gguf_scaling(keys, row, config);
+  take_alpha(keys, config);
+  config.trained_stretched = is_trained_stretched(row, config.scaling);
+  config.scaling.sections = sections_of(keys, config.rotary_dim / 2);
+  if (row && row->axes.empty() && !config.scaling.sections.empty()) {
+    config.scaling.sections.clear();
+    config.scaling.warnings.push_back("rope.dimension_sections is in the file, but " +
+                                      llama_cpp_version() + " rotates all pairs of " + keys.arch() +
+                                      " by one position");
   }
-  setting.scaling.interleaved_sections =
-      !setting.scaling.sections.empty() && row && row->axes == "interleaved";
-  if (row && row->needs_axes && setting.scaling.sections.empty()) {
-    setting.scaling.warnings.push_back("rope.dimension_sections is missing, and " +
-                                       llama_cpp_version() + " runs no file of " + keys.arch() +
-                                       " without it");
+  config.scaling.interleaved_sections =
+      !config.scaling.sections.empty() && row && row->axes == "interleaved";
+  if (row && row->needs_axes && config.scaling.sections.empty()) {
+    config.scaling.warnings.push_back("rope.dimension_sections is missing, and " +
+                                      llama_cpp_version() + " runs no file of " + keys.arch() +
+                                      " without it");
   }
   // M-RoPE's pairs are half-split even if the architecture's other pairs are not.
-  if (row && !setting.scaling.sections.empty()) setting.pairing = Pairing::kHalfSplit;
-  setting.softmax_scale = softmax_scale_of(keys, row, setting);
+  if (row && !config.scaling.sections.empty()) config.pairing = Pairing::kHalfSplit;
+  config.softmax_scale = softmax_scale_of(keys, row, config);
   if (row && row->scale_in_weights) {
-    setting.notes.push_back(
+    config.notes.push_back(
         "the converter puts the model's factor of the scores besides the softmax scale into the "
         "weights of the queries' norm: " +
         llama_cpp_version() + ", " + row->source);
   }
   if (!row) {
-    setting.scaling.warnings.push_back(
+    config.scaling.warnings.push_back(
         (named ? llama_cpp_version() + " has no model of the architecture " + keys.arch() +
                      " and does not load the file"
                : "not audited: " + keys.arch() + ", an architecture that the table of " +
                      llama_cpp_version() + " does not have") +
         "; its keys are taken as most architectures mean them");
   }
-  std::vector<RopeConfig> settings = gguf_layers(keys, row, setting, unscaled, overrides);
+  std::vector<RopeConfig> configs = gguf_layers(keys, row, config, unscaled, overrides);
   if (const auto base = keys.number(keys.own("attention.compress_rope_freq_base"), 1e-3, 1e30)) {
-    settings = compressed_layers(keys, settings.at(0), *base);
+    configs = compressed_layers(keys, configs.at(0), *base);
   }
   keys.finish();
-  return settings;
+  return configs;
 }
 
 }  // namespace sextant

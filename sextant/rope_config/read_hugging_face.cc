@@ -26,17 +26,17 @@ const std::string kWhere = "config.json";
 
 // HunYuan's alpha gives another base at every length. It is no factor of the length, since the
 // models were trained with that base.
-void take_alpha(RopeConfig& setting) {
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+void take_alpha(RopeConfig& config) {
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
   const auto* ntk = fixed ? std::get_if<Ntk>(fixed) : nullptr;
-  if (!ntk || setting.rotary_dim <= 2) return;
-  const auto dim = static_cast<double>(setting.rotary_dim);
-  setting.base *= std::pow(ntk->factor, dim / (dim - 2));
-  setting.scaling.warnings.push_back("alpha (HunYuan) makes rope_theta the base " +
-                                     json(setting.base).dump() +
-                                     ", at every length; it says nothing about how far to read");
-  setting.scaling.type = "default";
-  setting.scaling.stretch = Stretch{};
+  if (!ntk || config.rotary_dim <= 2) return;
+  const auto dim = static_cast<double>(config.rotary_dim);
+  config.base *= std::pow(ntk->factor, dim / (dim - 2));
+  config.scaling.warnings.push_back("alpha (HunYuan) makes rope_theta the base " +
+                                    json(config.base).dump() +
+                                    ", at every length; it says nothing about how far to read");
+  config.scaling.type = "default";
+  config.scaling.stretch = Stretch{};
 }
 
 int64_t channels_of(const LayerFacts& facts, std::optional<double> part) {

@@ -5,8 +5,8 @@
 namespace sextant {
 namespace {
 
-bool is_for_serving(const RopeConfig& setting) {
-  return setting.serving_length > 0 && setting.max_length == setting.serving_length;
+bool is_for_serving(const RopeConfig& config) {
+  return config.serving_length > 0 && config.max_length == config.serving_length;
 }
 
 }  // namespace
@@ -15,9 +15,9 @@ std::string order_of(Pairing pairing) {
   return pairing == Pairing::kInterleaved ? "interleaved" : "half-split";
 }
 
-Spectrum spectrum_of(const RopeConfig& setting, int64_t length) {
-  return stretched(rotary({.dim = setting.rotary_dim, .base = setting.base}),
-                   stretch_of(setting.scaling, length));
+Spectrum spectrum_of(const RopeConfig& config, int64_t length) {
+  return stretched(rotary({.dim = config.rotary_dim, .base = config.base}),
+                   stretch_of(config.scaling, length));
 }
 
 bool rotate_alike(const RopeConfig& a, const RopeConfig& b) {
@@ -27,25 +27,25 @@ bool rotate_alike(const RopeConfig& a, const RopeConfig& b) {
          x.interleaved_sections == y.interleaved_sections;
 }
 
-std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& settings) {
+std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& configs) {
   std::vector<RopeConfig> distinct;
-  for (const RopeConfig& setting : settings) {
-    const auto alike = [&](const RopeConfig& other) { return rotate_alike(setting, other); };
-    if (setting.rotates && std::ranges::none_of(distinct, alike)) distinct.push_back(setting);
+  for (const RopeConfig& config : configs) {
+    const auto alike = [&](const RopeConfig& other) { return rotate_alike(config, other); };
+    if (config.rotates && std::ranges::none_of(distinct, alike)) distinct.push_back(config);
   }
   return distinct;
 }
 
-int64_t trained_length(const RopeConfig& setting) {
-  if (setting.scaling.original_length > 0) return setting.scaling.original_length;
-  return is_for_serving(setting) ? 0 : setting.max_length;
+int64_t trained_length(const RopeConfig& config) {
+  if (config.scaling.original_length > 0) return config.scaling.original_length;
+  return is_for_serving(config) ? 0 : config.max_length;
 }
 
-int64_t declared_length(const RopeConfig& setting) {
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+int64_t declared_length(const RopeConfig& config) {
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
   const bool unnamed = fixed != nullptr && (std::holds_alternative<std::monostate>(*fixed) ||
                                             std::holds_alternative<Linear>(*fixed));
-  return unnamed && is_for_serving(setting) ? trained_length(setting) : setting.max_length;
+  return unnamed && is_for_serving(config) ? trained_length(config) : config.max_length;
 }
 
 }  // namespace sextant

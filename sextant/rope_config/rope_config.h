@@ -65,20 +65,20 @@ struct Overrides {
 };
 
 // The frequencies, fastest first, for a sequence of `length` tokens.
-SEXTANT_API Spectrum spectrum_of(const RopeConfig& setting, int64_t length);
+SEXTANT_API Spectrum spectrum_of(const RopeConfig& config, int64_t length);
 
 // Whether two groups rotate the same channels by the same frequencies.
 SEXTANT_API bool rotate_alike(const RopeConfig& a, const RopeConfig& b);
 
 // The rotating configurations without duplicates in the sense of rotate_alike().
-SEXTANT_API std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& settings);
+SEXTANT_API std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& configs);
 
 // The training length of the frequencies: L, or else max_length; 0 if neither is known or
 // max_length is a serving length.
-SEXTANT_API int64_t trained_length(const RopeConfig& setting);
+SEXTANT_API int64_t trained_length(const RopeConfig& config);
 
 // max_length as written to a configuration: a serving length only if the scaling also has an
 // original length, otherwise the training length. 0: not known.
-SEXTANT_API int64_t declared_length(const RopeConfig& setting);
+SEXTANT_API int64_t declared_length(const RopeConfig& config);
 
 }  // namespace sextant

@@ -187,7 +187,7 @@ void ScalingReader::read_dynamic() {
   to.stretch = dynamic;
   to.warnings.push_back(
       "the frequencies change as a text grows past " + std::to_string(dynamic.original_length) +
-      " tokens: an engine that caches turned keys then compares them with queries turned "
+      " tokens: an engine that caches rotated keys then compares them with queries rotated "
       "otherwise, and Hugging Face keeps the changed ones for shorter texts that follow. Up to "
       "that length nothing changes; beyond, cache plain keys, as sextant does, or take a fixed "
       "scaling");

@@ -87,8 +87,8 @@ json words(const DynamicStretch& dynamic, const std::string& type) {
 
 }  // namespace
 
-json scaling_object(const RopeConfig& setting) {
-  const RopeScaling& scaling = setting.scaling;
+json scaling_object(const RopeConfig& config) {
+  const RopeScaling& scaling = config.scaling;
   json object = std::visit(
       [&](const auto& stretch) {
         std::string type = scaling.type == "su" ? "longrope" : scaling.type;

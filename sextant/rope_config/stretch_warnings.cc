@@ -7,9 +7,9 @@
 namespace sextant {
 namespace {
 
-bool is_stretched(const RopeConfig& setting) {
-  if (!setting.rotates) return false;
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+bool is_stretched(const RopeConfig& config) {
+  if (!config.rotates) return false;
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
   const bool plain = fixed != nullptr && std::holds_alternative<std::monostate>(*fixed);
   const bool part = fixed != nullptr && std::holds_alternative<Proportional>(*fixed);
   return !plain && !part;
@@ -17,22 +17,21 @@ bool is_stretched(const RopeConfig& setting) {
 
 }  // namespace
 
-void warn_of_idle_stretch(std::vector<RopeConfig>& settings) {
+void warn_of_idle_stretch(std::vector<RopeConfig>& configs) {
   RopeConfig* first = nullptr;
   int64_t reach = 0;
-  for (RopeConfig& setting : settings) {
-    if (!is_stretched(setting)) continue;
-    const Explained numbers = explain(setting, 0);
-    const int64_t seen = numbers.reach + 1;
-    if (numbers.reach == 0 || !setting.bounded_in.empty() || setting.dual_chunk > 0 ||
-        numbers.trained == 0 || seen > numbers.trained) {
+  for (RopeConfig& config : configs) {
+    if (!is_stretched(config)) continue;
+    const int64_t trained = trained_length(config), seen = largest_distance(config) + 1;
+    if (seen == 1 || !config.bounded_in.empty() || config.dual_chunk > 0 || trained == 0 ||
+        seen > trained) {
       return;
     }
     reach = std::max(reach, seen);
-    if (first == nullptr) first = &setting;
+    if (first == nullptr) first = &config;
   }
   if (first == nullptr) return;
-  const bool still = std::ranges::any_of(settings, [](const RopeConfig& x) { return !x.rotates; });
+  const bool still = std::ranges::any_of(configs, [](const RopeConfig& x) { return !x.rotates; });
   first->scaling.warnings.push_back(
       "the stretch reaches only layers with a window of " + std::to_string(reach) +
       " positions, which see no further than the model was trained to (" +

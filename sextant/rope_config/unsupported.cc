@@ -21,17 +21,17 @@ void refuse_query_scale(const RopeScaling& scaling, const std::string& dialect) 
        ": expected false" + rest + "true");
 }
 
-void refuse_dual_chunks(const RopeConfig& setting, const std::string& dialect) {
-  if (setting.dual_chunk == 0) return;
+void refuse_dual_chunks(const RopeConfig& config, const std::string& dialect) {
+  if (config.dual_chunk == 0) return;
   fail("convert: " + dialect + ": dual_chunk_attention_config: expected none, as " + dialect +
        " does not take positions within chunks");
 }
 
-void refuse_plain_channels(const RopeConfig& setting, const std::string& dialect) {
-  if (setting.rotary_dim == setting.head_dim) return;
+void refuse_plain_channels(const RopeConfig& config, const std::string& dialect) {
+  if (config.rotary_dim == config.head_dim) return;
   fail("convert: " + dialect + ": partial_rotary_factor: expected all " +
-       std::to_string(setting.head_dim) + " channels to turn, but got " +
-       std::to_string(setting.rotary_dim) +
+       std::to_string(config.head_dim) + " channels to rotate, but got " +
+       std::to_string(config.rotary_dim) +
        "; no flag says how many do, only the model's file (rope.dimension_count, which --to gguf "
        "writes)");
 }

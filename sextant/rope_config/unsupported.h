@@ -12,9 +12,9 @@ namespace sextant {
 void refuse_query_scale(const RopeScaling& scaling, const std::string& dialect);
 
 // Positions within chunks.
-void refuse_dual_chunks(const RopeConfig& setting, const std::string& dialect);
+void refuse_dual_chunks(const RopeConfig& config, const std::string& dialect);
 
 // Unrotated channels, if only the model's own file gives their number.
-void refuse_plain_channels(const RopeConfig& setting, const std::string& dialect);
+void refuse_plain_channels(const RopeConfig& config, const std::string& dialect);
 
 }  // namespace sextant

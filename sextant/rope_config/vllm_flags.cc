@@ -153,10 +153,10 @@ void warn_of_lengths(const json& model, int64_t serving, std::vector<std::string
 
 }  // namespace
 
-EngineSettings read_vllm_flags(CommandLine& flags, const Overrides& overrides) {
+EngineConfigs read_vllm_flags(CommandLine& flags, const Overrides& overrides) {
   std::vector<std::string> warnings;
   const double base = flags.number_from_0("--rope-theta");
-  EngineSettings read{.serving_length = max_model_len(flags), .option = "--max-model-len"};
+  EngineConfigs read{.serving_length = max_model_len(flags), .option = "--max-model-len"};
   json config = flags.take_object("--hf-overrides");
   json own = config_of_flags(overrides, base);
   if (json scaling = flags.take_object("--rope-scaling"); !scaling.empty()) {
@@ -170,9 +170,9 @@ EngineSettings read_vllm_flags(CommandLine& flags, const Overrides& overrides) {
   warn_of_lengths(*model, read.serving_length, warnings);
   take_vllms_meanings(*model, warnings);
   flags.finish();
-  read.settings = read_config_of_flags(config, overrides);
-  for (RopeConfig& setting : read.settings) {
-    std::ranges::copy(warnings, std::back_inserter(setting.scaling.warnings));
+  read.configs = read_config_of_flags(config, overrides);
+  for (RopeConfig& group : read.configs) {
+    std::ranges::copy(warnings, std::back_inserter(group.scaling.warnings));
   }
   return read;
 }

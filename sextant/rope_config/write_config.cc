@@ -17,27 +17,27 @@ namespace {
 
 // The rotating groups, one per distinct rotation.
 std::vector<RopeConfig> rotations(const ReadRopeConfig& read, const std::string& to) {
-  std::vector<RopeConfig> groups = distinct_rotations(read.settings);
+  std::vector<RopeConfig> groups = distinct_rotations(read.configs);
   if (!groups.empty()) return groups;
-  const std::string name = read.settings.empty() ? "" : read.settings[0].model_type;
+  const std::string name = read.configs.empty() ? "" : read.configs[0].model_type;
   fail("convert: " + to + ": model_type: expected a model that rotates queries and keys, but " +
        (name.empty() ? "this one" : name) + " does not");
 }
 
 const RopeConfig& only(const std::vector<RopeConfig>& groups, const std::string& to) {
   if (groups.size() == 1) return groups[0];
-  fail("convert: " + to + ": expected one setting for all layers, but got " +
+  fail("convert: " + to + ": expected one configuration for all layers, but got " +
        std::to_string(groups.size()));
 }
 
 // The weights in a GGUF file are in the order of pairs that llama.cpp rotates.
 void warn_of_pairs(const ReadRopeConfig& read, std::vector<std::string>& warnings) {
-  if (read.dialect != "GGUF" || read.settings.empty()) return;
-  const RopeConfig& setting = read.settings[0];
-  const LlamaCppArchitecture* row = find_architecture(setting.model_type);
+  if (read.dialect != "GGUF" || read.configs.empty()) return;
+  const RopeConfig& config = read.configs[0];
+  const LlamaCppArchitecture* row = find_architecture(config.model_type);
   const auto there = row ? pairing_in_transformers(*row) : std::nullopt;
-  if (!there || !setting.pairing || *there == *setting.pairing) return;
-  warnings.push_back("llama.cpp rotates " + order_of(*setting.pairing) +
+  if (!there || !config.pairing || *there == *config.pairing) return;
+  warnings.push_back("llama.cpp rotates " + order_of(*config.pairing) +
                      " pairs in the architecture " + row->name + ", and transformers " +
                      order_of(*there) +
                      " ones in its models: the weights of queries and keys of the GGUF file must "
@@ -60,9 +60,9 @@ GgufModelSizes sizes_of(const ReadRopeConfig& read) {
           .dense_layers = size("first_k_dense_replace")};
 }
 
-void take_betas_of_code(RopeConfig& setting, const std::string& architecture) {
+void take_betas_of_code(RopeConfig& config, const std::string& architecture) {
   const LlamaCppArchitecture* row = find_architecture(architecture);
-  auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
   auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
   if (!row || row->yarn_keys.betas || !yarn) return;
   yarn->beta_fast = row->yarn_keys.beta_fast;
@@ -75,12 +75,12 @@ std::string write_gguf(const ReadRopeConfig& read, std::vector<std::string>& war
   const bool named = read.dialect == "GGUF";  // model_type is already an architecture
   const std::string architecture = named ? type : gguf_architecture(type);
   const GgufConfig written =
-      write_gguf_config(read.settings, architecture, sizes_of(read), warnings);
+      write_gguf_config(read.configs, architecture, sizes_of(read), warnings);
   std::string bytes = gguf_bytes(written.metadata, written.vectors);
   // If the code ignores the betas, a warning gives the flags for them.
-  std::vector<RopeConfig> settings = read.settings;
-  for (RopeConfig& setting : settings) take_betas_of_code(setting, architecture);
-  check_same_layers(settings, read_gguf_config(parse_gguf(bytes), {}), architecture);
+  std::vector<RopeConfig> configs = read.configs;
+  for (RopeConfig& config : configs) take_betas_of_code(config, architecture);
+  check_same_layers(configs, read_gguf_config(parse_gguf(bytes), {}), architecture);
   return bytes;
 }
 
@@ -93,7 +93,7 @@ std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
         read.json.empty() ? nlohmann::json::object() : parse_json(read.json, "config.json");
     warn_of_pairs(read, warnings);
     const int version = to == "hf4" ? 4 : 5;
-    return json_as_python_writes_it(write_hugging_face(config, read.settings, version)) + "\n";
+    return json_as_python_writes_it(write_hugging_face(config, read.configs, version)) + "\n";
   }
   if (to != "gguf" && to != "llama.cpp" && to != "vllm") {
     fail("convert: to: expected hf5, hf4, gguf, llama.cpp or vllm, but got \"" + to + "\"");

@@ -25,22 +25,18 @@ void refuse_scaling(const RopeScaling& scaling) {
        (gain ? " with a gain of queries and keys (attn_factor), for which no flag is" : ""));
 }
 
-// The length that the scaling is for: engines serve only the length they are given, whatever the
-// factor.
-int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
-
 // The gain of vLLM below 0.30 without attn_factor: it ignores attention_factor and uses mscale only
 // in latent attention. Later versions use the fields as transformers does, and ignore attn_factor
 // (vllm.attention_factor in engines.json).
-double vllm_gain(const RopeConfig& setting, const Yarn& yarn) {
-  if (!setting.latent) return yarn_temperature(yarn.factor);
+double vllm_gain(const RopeConfig& config, const Yarn& yarn) {
+  if (!config.latent) return yarn_temperature(yarn.factor);
   return yarn_temperature(yarn.factor, yarn.mscale.value_or(1)) /
          yarn_temperature(yarn.factor, yarn.mscale_all_dim.value_or(0));
 }
 
-void check_longrope_gain(const RopeConfig& setting, const DynamicStretch& dynamic,
+void check_longrope_gain(const RopeConfig& config, const DynamicStretch& dynamic,
                          const LongRope& longrope) {
-  const auto length = static_cast<double>(setting.max_length);
+  const auto length = static_cast<double>(config.max_length);
   const double factor = length / static_cast<double>(dynamic.original_length);
   if (factor >= 1 && longrope_gain(factor, dynamic.original_length) == longrope.gain) return;
   fail(
@@ -51,21 +47,21 @@ void check_longrope_gain(const RopeConfig& setting, const DynamicStretch& dynami
 }
 
 // Adds fields to Hugging Face's `object` that vLLM interprets differently.
-void add_what_vllm_reads(json& object, const RopeConfig& setting,
+void add_what_vllm_reads(json& object, const RopeConfig& config,
                          std::vector<std::string>& warnings) {
-  if (const auto* dynamic = std::get_if<DynamicStretch>(&setting.scaling.stretch)) {
+  if (const auto* dynamic = std::get_if<DynamicStretch>(&config.scaling.stretch)) {
     const auto* longrope = std::get_if<LongRope>(&dynamic->stretch);
-    if (longrope) return check_longrope_gain(setting, *dynamic, *longrope);
+    if (longrope) return check_longrope_gain(config, *dynamic, *longrope);
     fail(
         "convert: vllm: dynamic: expected a fixed scaling, but got one that grows with the "
         "sequence. " +
         engine_fact("vllm.dynamic"));
   }
-  const auto* yarn = std::get_if<Yarn>(&std::get<Stretch>(setting.scaling.stretch));
+  const auto* yarn = std::get_if<Yarn>(&std::get<Stretch>(config.scaling.stretch));
   if (!yarn) return;
-  const double rest = yarn_gain(*yarn) / vllm_gain(setting, *yarn);
+  const double rest = yarn_gain(*yarn) / vllm_gain(config, *yarn);
   if (rest == 1) return;
-  if (setting.latent) {
+  if (config.latent) {
     warnings.push_back("attention_factor: vLLM reads this gain up to 0.29.0 only. " +
                        engine_fact("vllm.mscale"));
   }
@@ -124,28 +120,28 @@ void check_keys(const json& object) {
 
 // Whether vLLM from 0.30 on, which does not multiply the model's length by YaRN's factor, would
 // refuse the target (vllm.max_length in engines.json).
-bool is_short_of(const RopeConfig& setting, int64_t target) {
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
-  return fixed && std::holds_alternative<Yarn>(*fixed) && setting.max_length < target;
+bool is_short_of(const RopeConfig& config, int64_t target) {
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
+  return fixed && std::holds_alternative<Yarn>(*fixed) && config.max_length < target;
 }
 
 }  // namespace
 
-std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>& warnings) {
+std::string write_llama_cpp(const RopeConfig& config, std::vector<std::string>& warnings) {
   const std::string dialect = "llama.cpp";
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
-  if (!fixed) refuse_scaling(setting.scaling);
-  refuse_query_scale(setting.scaling, dialect);
-  refuse_dual_chunks(setting, dialect);
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
+  if (!fixed) refuse_scaling(config.scaling);
+  refuse_query_scale(config.scaling, dialect);
+  refuse_dual_chunks(config, dialect);
   std::ostringstream out;
-  out << "--rope-freq-base " << text(setting.base);
+  out << "--rope-freq-base " << text(config.base);
   if (const auto* linear = std::get_if<Linear>(fixed)) {
     out << " --rope-scaling linear --rope-scale " << text(linear->factor);
   } else if (const auto* yarn = std::get_if<Yarn>(fixed)) {
     if (!yarn->truncate || yarn->ramp == Yarn::Ramp::kTurns) {
       fail("convert: llama.cpp: truncate: expected true, as its ramp has whole ends");
     }
-    if (setting.scaling.score_factor != 1) {
+    if (config.scaling.score_factor != 1) {
       fail("convert: llama.cpp: mscale_all_dim: expected none, as it has no flag for it");
     }
     out << " --rope-scaling yarn --rope-scale " << text(yarn->factor) << " --yarn-orig-ctx "
@@ -153,11 +149,11 @@ std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>&
         << " --yarn-beta-slow " << text(yarn->beta_slow);
     warn_of_gain(*yarn, warnings);
   } else if (!std::holds_alternative<std::monostate>(*fixed)) {
-    refuse_scaling(setting.scaling);
+    refuse_scaling(config.scaling);
   }
-  refuse_plain_channels(setting, dialect);
-  if (const int64_t target = target_of(setting); target > 0) out << " -c " << target;
-  refuse_sections(setting.scaling, out.str());
+  refuse_plain_channels(config, dialect);
+  if (const int64_t target = target_length(config, 0); target > 0) out << " -c " << target;
+  refuse_sections(config.scaling, out.str());
   return out.str();
 }
 
@@ -171,7 +167,7 @@ std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string&
     const std::string kind = group.parameters.empty() ? group.layers : group.parameters;
     const bool by_kind = object.contains(kind) && object.at(kind).is_object();
     add_what_vllm_reads(by_kind ? object[kind] : object, group, warnings);
-    target = std::max(target, target_of(group));
+    target = std::max(target, target_length(group, 0));
   }
   json overrides = {{"rope_parameters", object}};
   if (std::ranges::any_of(groups, [&](const auto& one) { return is_short_of(one, target); })) {

@@ -118,7 +118,7 @@ void write_yarn(Writer& to, const LlamaCppArchitecture& row, const Yarn& yarn,
 }
 
 // p-RoPE: a pair with such a divisor does not rotate.
-void write_proportional(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting,
+void write_proportional(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& config,
                         const Proportional& proportional) {
   if (!row.divisors_in_full_only || (row.window && row.window->scaled)) {
     fail("convert: gguf: proportional: expected another scaling for the architecture " + row.name +
@@ -129,7 +129,7 @@ void write_proportional(Writer& to, const LlamaCppArchitecture& row, const RopeC
     to.put_number("rope.scaling.factor", proportional.factor);
   }
   const Spectrum slower =
-      stretched(rotary({.dim = setting.rotary_dim, .base = setting.base}), Stretch{proportional});
+      stretched(rotary({.dim = config.rotary_dim, .base = config.base}), Stretch{proportional});
   std::vector<double> divisors;
   for (const auto& pair : slower.pairs) {
     divisors.push_back(static_cast<double>(pair.speed) == 0 ? static_cast<double>(1e30F) : 1);
@@ -138,8 +138,8 @@ void write_proportional(Writer& to, const LlamaCppArchitecture& row, const RopeC
 }
 
 // Divisors rounded to float32, as llama.cpp's converter writes them.
-void write_divisors(Writer& to, const RopeConfig& setting, const Stretch& stretch) {
-  const Spectrum plain = rotary({.dim = setting.rotary_dim, .base = setting.base});
+void write_divisors(Writer& to, const RopeConfig& config, const Stretch& stretch) {
+  const Spectrum plain = rotary({.dim = config.rotary_dim, .base = config.base});
   const Spectrum slower = stretched(plain, stretch);
   for (size_t f = 0; f < plain.pairs.size(); ++f) {
     const Real divisor = plain.pairs[f].speed / slower.pairs[f].speed;
@@ -147,8 +147,8 @@ void write_divisors(Writer& to, const RopeConfig& setting, const Stretch& stretc
   }
 }
 
-void write_stretch(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting) {
-  const RopeScaling& scaling = setting.scaling;
+void write_stretch(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& config) {
+  const RopeScaling& scaling = config.scaling;
   if (const auto* dynamic = std::get_if<DynamicStretch>(&scaling.stretch)) {
     const auto* longrope = std::get_if<LongRope>(&dynamic->stretch);
     if (!longrope) fail("convert: gguf: " + scaling.type + ": expected a fixed scaling");
@@ -172,28 +172,28 @@ void write_stretch(Writer& to, const LlamaCppArchitecture& row, const RopeConfig
     if (divisors->gain != 1) to.put("rope.scaling.attn_factor", divisors->gain);
   } else if (const auto* parts = std::get_if<ByParts>(&stretch)) {
     to.put_length("rope.scaling.original_context_length", parts->original_length);
-    write_divisors(to, setting, stretch);
+    write_divisors(to, config, stretch);
   } else if (const auto* part = std::get_if<Proportional>(&stretch)) {
-    write_proportional(to, row, setting, *part);
+    write_proportional(to, row, config, *part);
   } else if (!std::holds_alternative<std::monostate>(stretch)) {
     fail("convert: gguf: " + scaling.type + ": expected none, linear, yarn, llama3 or longrope");
   }
 }
 
 // Llama 4's query law, if the architecture's code reads its keys.
-void write_query_law(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting) {
-  const QueryScale& scale = setting.scaling.query_scale;
+void write_query_law(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& config) {
+  const QueryScale& scale = config.scaling.query_scale;
   if (scale.law == QueryLaw::kMinistral && scale.strength == 0) return;
   if (scale.law != QueryLaw::kMinistral || !row.temperature_keys) {
-    return refuse_query_scale(setting.scaling, "gguf");
+    return refuse_query_scale(config.scaling, "gguf");
   }
   to.put_number("attention.temperature_scale", scale.strength);
   if (row.name == "deepseek2" || row.name == "mistral4") {
     return to.put_length("attention.temperature_length", scale.length);
   }
-  if (scale.length == trained_length(setting)) return;
+  if (scale.length == trained_length(config)) return;
   fail("convert: gguf: llama_4_scaling_beta: expected the law to count from the original length, " +
-       std::to_string(trained_length(setting)) + ", as llama.cpp does, but got " +
+       std::to_string(trained_length(config)) + ", as llama.cpp does, but got " +
        std::to_string(scale.length));
 }
 
@@ -212,21 +212,21 @@ bool has_window(const RopeConfig& group) {
 }
 
 // Warns if the weights that accompany the metadata must be permuted to llama.cpp's order of pairs.
-void warn_of_pairs(const RopeConfig& setting, const LlamaCppArchitecture& row,
+void warn_of_pairs(const RopeConfig& config, const LlamaCppArchitecture& row,
                    std::vector<std::string>& warnings) {
-  if (!setting.pairing || !row.pairing) return;
-  const Pairing there = setting.scaling.sections.empty() ? *row.pairing : Pairing::kHalfSplit;
-  if (*setting.pairing == there) return;
-  warnings.push_back("this model rotates " + order_of(*setting.pairing) + " pairs, and llama.cpp " +
+  if (!config.pairing || !row.pairing) return;
+  const Pairing there = config.scaling.sections.empty() ? *row.pairing : Pairing::kHalfSplit;
+  if (*config.pairing == there) return;
+  warnings.push_back("this model rotates " + order_of(*config.pairing) + " pairs, and llama.cpp " +
                      order_of(there) + " ones in the architecture " + row.name +
                      ": beside this metadata the weights of queries and keys must be permuted to "
                      "that order. " +
                      engine_fact("llama.cpp.pairs"));
 }
 
-void warn_of_betas(const RopeConfig& setting, const LlamaCppArchitecture& row,
+void warn_of_betas(const RopeConfig& config, const LlamaCppArchitecture& row,
                    std::vector<std::string>& warnings) {
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
   const auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
   const auto& code = row.yarn_keys;
   if (!yarn || code.betas) return;
@@ -239,7 +239,8 @@ void warn_of_betas(const RopeConfig& setting, const LlamaCppArchitecture& row,
 
 [[noreturn]] void refuse_groups(size_t count, const LlamaCppArchitecture& row) {
   fail(
-      "convert: gguf: expected one setting for all layers, or one for layers with a window and one "
+      "convert: gguf: expected one configuration for all layers, or one for layers with a window "
+      "and one "
       "for the others where " +
       llama_cpp_version() + " reads both for the architecture " + row.name + ", but got " +
       std::to_string(count));
@@ -327,10 +328,10 @@ void write_layers(Writer& to, const LlamaCppArchitecture& row,
 }
 
 // Writes the factor of scores, if the architecture's code reads a key for it.
-void write_scale(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting,
+void write_scale(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& config,
                  const GgufModelSizes& sizes) {
-  const double plain = 1 / std::sqrt(static_cast<double>(setting.head_dim));
-  const double scale = setting.softmax_scale > 0 ? setting.softmax_scale : plain;
+  const double plain = 1 / std::sqrt(static_cast<double>(config.head_dim));
+  const double scale = config.softmax_scale > 0 ? config.softmax_scale : plain;
   if (!row.scale_key.empty()) {
     to.put(row.scale_key, scale);
   } else if (row.attention_scale && scale != plain) {
@@ -360,31 +361,31 @@ GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::s
   const bool two = rotations.size() == 2 && local != rotations.end() && full != rotations.end() &&
                    row.window.has_value();
   if (rotations.size() != 1 && !two) refuse_groups(rotations.size(), row);
-  const RopeConfig& setting = two ? *full : rotations.at(0);
-  refuse_dual_chunks(setting, "gguf");
+  const RopeConfig& config = two ? *full : rotations.at(0);
+  refuse_dual_chunks(config, "gguf");
   Writer to(architecture);
-  write_query_law(to, row, setting);
+  write_query_law(to, row, config);
   write_layers(to, row, groups, sizes);
-  write_scale(to, row, setting, sizes);
-  to.put_length("attention.key_length", setting.head_dim);
-  to.put_length("rope.dimension_count", setting.rotary_dim);
-  to.put_number("rope.freq_base", setting.base);
-  if (const int64_t most = declared_length(setting)) to.put_length("context_length", most);
-  if (!setting.scaling.sections.empty()) {
-    write_sections(to, row, setting.scaling);
+  write_scale(to, row, config, sizes);
+  to.put_length("attention.key_length", config.head_dim);
+  to.put_length("rope.dimension_count", config.rotary_dim);
+  to.put_number("rope.freq_base", config.base);
+  if (const int64_t most = declared_length(config)) to.put_length("context_length", most);
+  if (!config.scaling.sections.empty()) {
+    write_sections(to, row, config.scaling);
   } else if (row.needs_axes) {
     fail("convert: gguf: mrope_section: expected the pairs of each axis, as " +
          llama_cpp_version() + " runs no file of the architecture " + row.name + " without them");
   }
-  write_stretch(to, row, setting);
+  write_stretch(to, row, config);
   if (two) write_local(to, row, *full, *local);
   // llama.cpp would use another base for layers with the window.
   if (!two && row.window && row.window->own_base && row.window->local_base > 0) {
-    to.put_number("rope.freq_base_swa", setting.base);
+    to.put_number("rope.freq_base_swa", config.base);
   }
   to.warn_of_rounding(warnings);
-  warn_of_pairs(setting, row, warnings);
-  warn_of_betas(setting, row, warnings);
+  warn_of_pairs(config, row, warnings);
+  warn_of_betas(config, row, warnings);
   return std::move(to.out);
 }
 

@@ -26,16 +26,16 @@ bool known_to_hugging_face(const json& object) {
 }
 
 // The scaling's fields in Hugging Face's form, which has NTK only as another base.
-json object_of(const RopeConfig& setting) {
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+json object_of(const RopeConfig& config) {
+  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
   if (fixed && std::holds_alternative<Ntk>(*fixed)) {
     fail(
         "convert: ntk: expected a scaling that Hugging Face has, but it has none; write its base " +
-        std::to_string(setting.base) + " * factor^(R / (R - 2)) into rope_theta");
+        std::to_string(config.base) + " * factor^(R / (R - 2)) into rope_theta");
   }
-  json object = scaling_object(setting);
+  json object = scaling_object(config);
   if (!known_to_hugging_face(object)) {
-    fail("convert: " + setting.scaling.type +
+    fail("convert: " + config.scaling.type +
          ": expected a scaling that Hugging Face has a name for");
   }
   return object;
@@ -51,8 +51,8 @@ double part_of(int64_t some, int64_t all) {
 }
 
 // Whether some channels do not rotate and do not belong to the frequencies either.
-bool is_partial(const RopeConfig& setting) {
-  return setting.rotary_dim != setting.head_dim && setting.scaling.type != "proportional";
+bool is_partial(const RopeConfig& config) {
+  return config.rotary_dim != config.head_dim && config.scaling.type != "proportional";
 }
 
 constexpr std::array kBases = {"rope_theta", "rotary_emb_base", "rope_embedding_base",
@@ -68,9 +68,9 @@ std::string first_key(const json& model, const std::array<const char*, n>& names
   return names[0];
 }
 
-json& language_model(json& config) {
-  json* at = &config;
-  std::istringstream parts(find_language_model(config).place);
+json& language_model(json& fields) {
+  json* at = &fields;
+  std::istringstream parts(find_language_model(fields).place);
   for (std::string part; std::getline(parts, part, '.');) at = &at->at(part);
   return *at;
 }
@@ -83,24 +83,24 @@ bool has_objects(const json& model, const char* key) {
 
 // Groups by the key of their parameters if the file has them by kind of layer or needs them by
 // kind; otherwise one group without a key. `model`: the original configuration.
-std::vector<RopeConfig> by_key(const json& model, const std::vector<RopeConfig>& settings) {
-  std::vector<RopeConfig> distinct = distinct_rotations(settings);
+std::vector<RopeConfig> by_key(const json& model, const std::vector<RopeConfig>& configs) {
+  std::vector<RopeConfig> distinct = distinct_rotations(configs);
   if (distinct.empty()) {
     fail("convert: model_type: expected a model that rotates queries and keys, but got " +
-         (settings.at(0).model_type.empty() ? "one that does not"
-                                            : shown(settings[0].model_type) + ", which does not"));
+         (configs.at(0).model_type.empty() ? "one that does not"
+                                           : shown(configs[0].model_type) + ", which does not"));
   }
   const bool nested = has_objects(model, "rope_parameters") || has_objects(model, "rope_scaling");
   std::vector<RopeConfig> keyed;
-  for (RopeConfig setting : settings) {
-    if (!setting.rotates) continue;
-    if (setting.parameters.empty()) setting.parameters = setting.layers;
+  for (RopeConfig config : configs) {
+    if (!config.rotates) continue;
+    if (config.parameters.empty()) config.parameters = config.layers;
     const auto same = std::find_if(keyed.begin(), keyed.end(), [&](const RopeConfig& other) {
-      return other.parameters == setting.parameters;
+      return other.parameters == config.parameters;
     });
     if (same == keyed.end()) {
-      keyed.push_back(setting);
-    } else if (!rotate_alike(*same, setting)) {
+      keyed.push_back(config);
+    } else if (!rotate_alike(*same, config)) {
       keyed.clear();  // layers of one kind differ: the file has lists by layer
       break;
     }
@@ -136,23 +136,23 @@ bool says_head_dim(const json& model, int64_t head_dim) {
 
 // Writes head sizes if the configuration lacks them. In latent attention the rotated channels also
 // have a size, which shows that the scores are scaled.
-void write_sizes(json& model, const RopeConfig& setting) {
-  if (model.contains("qk_rope_head_dim") || says_head_dim(model, setting.head_dim)) return;
-  if (setting.latent || setting.scaling.score_factor != 1) {
-    model["qk_rope_head_dim"] = setting.rotary_dim;
-    model["qk_nope_head_dim"] = setting.head_dim - setting.rotary_dim;
-  } else if (!model.contains("head_dim") || setting.layers.empty()) {
-    model["head_dim"] = setting.head_dim;
+void write_sizes(json& model, const RopeConfig& config) {
+  if (model.contains("qk_rope_head_dim") || says_head_dim(model, config.head_dim)) return;
+  if (config.latent || config.scaling.score_factor != 1) {
+    model["qk_rope_head_dim"] = config.rotary_dim;
+    model["qk_nope_head_dim"] = config.head_dim - config.rotary_dim;
+  } else if (!model.contains("head_dim") || config.layers.empty()) {
+    model["head_dim"] = config.head_dim;
   }
 }
 
 // Gemma 4's fields for windowed layers with another head size.
-void write_window_sizes(json& model, const std::vector<RopeConfig>& settings) {
+void write_window_sizes(json& model, const std::vector<RopeConfig>& configs) {
   if (model.contains("global_head_dim") || model.contains("swa_head_dim")) return;
   const auto with_window = [](const RopeConfig& s) { return s.layers == "sliding_attention"; };
-  const auto window = std::find_if(settings.begin(), settings.end(), with_window);
-  const auto full = std::find_if_not(settings.begin(), settings.end(), with_window);
-  if (window == settings.end() || full == settings.end()) return;
+  const auto window = std::find_if(configs.begin(), configs.end(), with_window);
+  const auto full = std::find_if_not(configs.begin(), configs.end(), with_window);
+  if (window == configs.end() || full == configs.end()) return;
   if (window->head_dim == full->head_dim) return;
   model["head_dim"] = window->head_dim;
   model["global_head_dim"] = full->head_dim;
@@ -167,22 +167,22 @@ const char* part_key(const json& model) {
   return nullptr;
 }
 
-void write_5(json& model, const std::vector<RopeConfig>& settings,
+void write_5(json& model, const std::vector<RopeConfig>& configs,
              const std::vector<std::string>& without) {
   json parameters = json::object();
   const bool latent = model.contains("qk_rope_head_dim");
   const bool partial = !latent && (part_key(model) != nullptr ||
-                                   std::any_of(settings.begin(), settings.end(), is_partial));
-  for (const RopeConfig& setting : settings) {
-    json object = object_of(setting);
-    object["rope_theta"] = setting.base;
-    if (partial && setting.scaling.type != "proportional") {
-      object["partial_rotary_factor"] = part_of(setting.rotary_dim, setting.head_dim);
+                                   std::any_of(configs.begin(), configs.end(), is_partial));
+  for (const RopeConfig& config : configs) {
+    json object = object_of(config);
+    object["rope_theta"] = config.base;
+    if (partial && config.scaling.type != "proportional") {
+      object["partial_rotary_factor"] = part_of(config.rotary_dim, config.head_dim);
     }
-    if (setting.parameters.empty()) {
+    if (config.parameters.empty()) {
       parameters = object;
     } else {
-      parameters[setting.parameters] = object;
+      parameters[config.parameters] = object;
     }
   }
   for (const std::string& kind : without) parameters[kind] = nullptr;
@@ -190,17 +190,17 @@ void write_5(json& model, const std::vector<RopeConfig>& settings,
 }
 
 // transformers 4 has L beside the scaling, and its Phi3Config accepts only these three fields.
-json longrope_4(json& model, const RopeConfig& setting, json object) {
-  const auto& dynamic = std::get<DynamicStretch>(setting.scaling.stretch);
+json longrope_4(json& model, const RopeConfig& config, json object) {
+  const auto& dynamic = std::get<DynamicStretch>(config.scaling.stretch);
   const double gain = std::get<LongRope>(dynamic.stretch).gain;
   const int64_t original = dynamic.original_length;
   json three = {{"type", "longrope"},
                 {"short_factor", object.at("short_factor")},
                 {"long_factor", object.at("long_factor")}};
   model["original_max_position_embeddings"] = original;
-  const double times = static_cast<double>(setting.max_length) / static_cast<double>(original);
+  const double times = static_cast<double>(config.max_length) / static_cast<double>(original);
   if (times >= 1 && longrope_gain(times, original) == gain) return three;
-  if (setting.model_type.starts_with("phi3")) {
+  if (config.model_type.starts_with("phi3")) {
     fail(
         "convert: hf4: attention_factor: expected the one that follows from "
         "max_position_embeddings / original_max_position_embeddings, as Phi-3 takes no other, but "
@@ -212,48 +212,48 @@ json longrope_4(json& model, const RopeConfig& setting, json object) {
   return three;
 }
 
-json scaling_4(json& model, const RopeConfig& setting) {
-  json object = object_of(setting);
+json scaling_4(json& model, const RopeConfig& config) {
+  json object = object_of(config);
   const json& type = object.at("rope_type");
-  if (setting.scaling.query_scale.strength > 0) {
+  if (config.scaling.query_scale.strength > 0) {
     fail(
         "convert: hf4: llama_4_scaling_beta: expected none, as only version 5 reads it (--to hf5)");
   }
   if (type == "proportional") {
     fail("convert: hf4: proportional: expected a scaling that version 4 has (--to hf5)");
   }
-  if (type == "longrope") return longrope_4(model, setting, std::move(object));
+  if (type == "longrope") return longrope_4(model, config, std::move(object));
   return type == "default" && !object.contains("mrope_section") ? json() : object;
 }
 
-void write_part_4(json& model, const RopeConfig& setting) {
+void write_part_4(json& model, const RopeConfig& config) {
   const char* own = part_key(model);
-  if (model.contains("qk_rope_head_dim") || (!own && !is_partial(setting))) return;
+  if (model.contains("qk_rope_head_dim") || (!own && !is_partial(config))) return;
   const std::string key = own ? own : "partial_rotary_factor";
   if (key == "rotary_dim") {
-    model[key] = setting.rotary_dim;
+    model[key] = config.rotary_dim;
   } else {
-    model[key] = part_of(setting.rotary_dim, setting.head_dim);
+    model[key] = part_of(config.rotary_dim, config.head_dim);
   }
 }
 
-void write_4(json& model, const std::vector<RopeConfig>& settings, const std::string& base,
+void write_4(json& model, const std::vector<RopeConfig>& configs, const std::string& base,
              const std::string& local_base) {
-  const RopeConfig& first = settings[0];
+  const RopeConfig& first = configs[0];
   model[base] = first.base;
   model["rope_scaling"] = scaling_4(model, first);
   write_part_4(model, first);
-  if (settings.size() == 1) return;
-  const RopeConfig& local = settings[1];
-  if (settings.size() > 2 || local.parameters != "sliding_attention" ||
+  if (configs.size() == 1) return;
+  const RopeConfig& local = configs[1];
+  if (configs.size() > 2 || local.parameters != "sliding_attention" ||
       local.scaling.type != "default") {
     fail("convert: hf4: expected one scaling for all layers, but got " +
-         std::to_string(settings.size()) + "; version 5 can say them (--to hf5)");
+         std::to_string(configs.size()) + "; version 5 can say them (--to hf5)");
   }
   if (local.rotary_dim != first.rotary_dim) {
     fail("convert: hf4: partial_rotary_factor: expected one for all layers, but got " +
          std::to_string(first.rotary_dim) + " and " + std::to_string(local.rotary_dim) +
-         " channels that turn; version 5 can say them (--to hf5)");
+         " channels that rotate; version 5 can say them (--to hf5)");
   }
   model[local_base] = local.base;
 }
@@ -267,19 +267,19 @@ bool has_original_beside(const json& model, const std::string& type) {
          (family != nullptr && family->defaults.contains(key));
 }
 
-void write_original_beside(json& model, const RopeConfig& setting) {
-  const std::string& type = setting.scaling.type;
+void write_original_beside(json& model, const RopeConfig& config) {
+  const std::string& type = config.scaling.type;
   const bool read = type == "yarn" || type == "llama3" || type == "longrope" || type == "su";
-  if (!read || !setting.parameters.empty()) return;
-  model["original_max_position_embeddings"] = setting.scaling.original_length;
+  if (!read || !config.parameters.empty()) return;
+  model["original_max_position_embeddings"] = config.scaling.original_length;
 }
 
 // The result, read again, must rotate like the original.
-void check_result(const json& config, const std::vector<RopeConfig>& settings, int version) {
+void check_result(const json& fields, const std::vector<RopeConfig>& configs, int version) {
   const std::string where = std::string("convert: hf") + (version == 4 ? "4" : "5");
-  std::vector<RopeConfig> before = distinct_rotations(settings), after;
+  std::vector<RopeConfig> before = distinct_rotations(configs), after;
   try {
-    after = distinct_rotations(read_hugging_face(config));
+    after = distinct_rotations(read_hugging_face(fields));
   } catch (const Error& error) {
     fail(where + ": the result could not be read again: " + error.what());
   }
@@ -297,13 +297,13 @@ void check_result(const json& config, const std::vector<RopeConfig>& settings, i
 
 }  // namespace
 
-json write_hugging_face(json config, const std::vector<RopeConfig>& settings, int version) {
-  if (config.is_null()) config = json::object();
-  json& model = language_model(config);
-  const std::vector<RopeConfig> keyed = by_key(model, settings);
+json write_hugging_face(json fields, const std::vector<RopeConfig>& configs, int version) {
+  if (fields.is_null()) fields = json::object();
+  json& model = language_model(fields);
+  const std::vector<RopeConfig> keyed = by_key(model, configs);
   const std::vector<std::string> without = kinds_without_rotation(model);
   // Version 4's code of some models has its own names for the bases.
-  const bool beside = has_original_beside(model, settings.at(0).model_type);
+  const bool beside = has_original_beside(model, configs.at(0).model_type);
   const std::string base = first_key(model, kBases), local = first_key(model, kLocalBases);
   for (const char* key : kBases) {
     if (!model.value(key, json()).is_array()) model.erase(key);
@@ -319,8 +319,8 @@ json write_hugging_face(json config, const std::vector<RopeConfig>& settings, in
   write_window_sizes(model, keyed);
   if (const int64_t most = declared_length(first)) model["max_position_embeddings"] = most;
   version == 4 ? write_4(model, keyed, base, local) : write_5(model, keyed, without);
-  check_result(config, settings, version);
-  return config;
+  check_result(fields, configs, version);
+  return fields;
 }
 
 }  // namespace sextant

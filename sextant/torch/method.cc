@@ -41,15 +41,15 @@ TensorOperands plain_operands(const at::Tensor& q, const at::Tensor& k, const at
                               const Layout& layout) {
   if (q.dim() != 4) fail("attend: q: expected 4 dimensions, but got " + std::to_string(q.dim()));
   const auto head_dim = static_cast<double>(std::max<int64_t>(q.size(3), 1));
-  return {.q = q,
-          .k = k,
-          .v = v,
-          .scale = 1 / std::sqrt(head_dim),
-          .frames = frames(layout),
-          .sweeps = {{.key_ranges = visible_ranges(layout)}},
-          .farthest = layout.farthest_distance(),
-          .mask = layout.mask,
-          .plans = layout.plans};
+  TensorOperands o;
+  o.q = q, o.k = k, o.v = v;
+  o.scale = 1 / std::sqrt(head_dim);
+  o.frames = frames(layout);
+  o.sweeps = {{.key_ranges = visible_ranges(layout)}};
+  o.farthest = layout.farthest_distance();
+  o.mask = layout.mask;
+  o.plans = layout.plans;
+  return o;
 }
 
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,

@@ -117,16 +117,30 @@ class Method {
                      Parameters parameters) const;
 };
 
+// How the tests over all methods take a method that their defaults do not fit.
+struct TestSubject {
+  std::string options = "{}";  // that allow 64 positions, with and without a causal mask
+  double rounding = 0;  // how far a shift of all positions may move a relative method; 0: by no bit
+  bool shares_key_heads = true;
+  int64_t head_dim = 6;
+  bool smooth = true;  // in its parameters: at the kinks of a ReLU, differences are no derivatives
+  bool integrates = false;  // its positions: a float32 solver drifts over thousands of steps
+};
+
 struct MethodInfo {
   std::string name;      // kebab case, as users type it
   std::string summary;   // one line: paper, year
   std::string formula;   // one line of ASCII: clauses of docs/methods/NAME.md, joined by "; "
   std::string defaults;  // JSON object: every option with its default; null: the model's own size
   std::unique_ptr<Method> (*make)(const ModelShape& shape, const nlohmann::json& options);
+  TestSubject tests = {};
 };
 
 // All methods, sorted by name.
 std::span<const MethodInfo> methods();
+
+// Throws Error for an unknown name, with the nearest known ones.
+const MethodInfo& method_info(std::string_view name);
 
 // Makes a method from its name ("alibi") and options, which override the method's defaults. Throws
 // Error for an unknown name (with a list of the known ones), an unknown option or a value out of

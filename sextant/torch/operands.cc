@@ -31,7 +31,7 @@ std::tuple<at::Tensor, at::Tensor> attend_by_operator(const TensorOperands& oper
 std::tuple<at::Tensor, at::Tensor> attend_at_once(const TensorOperands& operands) {
   // Modes of __torch_dispatch__ (tracers, counters) see the operator, not the kernels.
   if (c10::impl::dispatch_mode_enabled()) return attend_by_operator(operands);
-  TensorData data = data_of(operands);
+  TensorData data = operands;
   if (data.pages.defined() && wants_gradient(data)) gather_pages(data);
   check_data(data);
   if (data.q.is_meta()) return attend_shapes(data);

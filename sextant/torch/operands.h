@@ -64,26 +64,23 @@ struct LazyQueryBias {
   int64_t at_once = 0;  // queries of a block; 0: a number chosen for speed and memory
 };
 
-struct TensorOperands {
+// The operands of the equation (sextant/attention/operand_list.h). Undefined: absent.
+struct OperandTensors {
   at::Tensor q = {}, k = {}, v = {};  // [batch, heads, rows, columns]
-  at::Tensor q_imag = {};             // of the shape of q, or undefined
-  double scale = 1;
-  bool scale_is_given = false;  // by the caller: methods keep it, see use_scale()
-  at::Tensor frames = {};       // int64 [frames, 7]: the fields of sextant::Frame in their order
-  std::vector<SweepOperand> sweeps = {};
-  int64_t farthest = 0;  // the distance of diagonal 0
+  at::Tensor q_imag = {};             // of the shape of q
   TableOperand weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
-  at::Tensor query_bias = {};  // [1 or batch, 1 or heads, queries, diagonals], or undefined
-  LazyQueryBias lazy_query_bias = {};
-  // float64 [1 or batch, 1 or heads, keys], or undefined. Sums over thousands of keys belong here:
-  // their differences are computed in float64, and rounded when they are added to scores.
+  at::Tensor sink = {};        // [heads]
+  at::Tensor query_bias = {};  // [1 or batch, 1 or heads, queries, diagonals]
+  // float64 [1 or batch, 1 or heads, keys]. Sums over thousands of keys belong here: their
+  // differences are computed in float64, and rounded when they are added to scores.
   at::Tensor key_bias = {};
-  at::Tensor sink = {};  // [heads], or undefined
-  // float64 [batch, heads, queries], or undefined: a term of all scores of a query. It cancels in
-  // softmax, so that methods may leave it out of the other operands, but not beside a sink, nor in
-  // lse. Not beside a lazy_query_bias.
-  at::Tensor query_shift = {};
-  at::Tensor mask = {};  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
+  at::Tensor mask = {};  // bool [batch, heads, queries, keys]; sizes of 1 are shared
+};
+
+// The data of a call: its operands without frames, sweeps and what follows from operands.
+struct TensorData : OperandTensors {
+  double scale = 1;
+  int64_t farthest = 0;  // the distance of diagonal 0
   double softcap = 0;    // the limit of tau (sextant/attention/score.h), above 0; 0: none
   DropoutOperand dropout = {};
   // int64 [1 or batch, pages of an entry], or undefined. k and v are then [pages, heads, page rows,
@@ -93,12 +90,23 @@ struct TensorOperands {
   // Pages of k and v that are integers (Int8Pages in sextant/attention/score.h), to which page
   // numbers below 0 refer: the integers and scales of k, then those of v; or empty.
   std::vector<at::Tensor> int8_pages = {};
-  // The cache in which attend() looks up and keeps the plan of frames, sweeps, row maps and pages;
-  // null: it makes a plan for this call.
-  std::shared_ptr<PlanCache> plans = {};
   // Whether lse includes the largest key_bias that the query sees, and the query_shift. If so, it
   // is differentiable beside a key_bias.
   bool whole_lse = false;
+};
+
+struct TensorOperands : TensorData {
+  bool scale_is_given = false;  // by the caller: methods keep it, see use_scale()
+  at::Tensor frames = {};       // int64 [frames, 7]: the fields of sextant::Frame in their order
+  std::vector<SweepOperand> sweeps = {};
+  LazyQueryBias lazy_query_bias = {};
+  // float64 [batch, heads, queries], or undefined: a term of all scores of a query. It cancels in
+  // softmax, so that methods may leave it out of the other operands, but not beside a sink, nor in
+  // lse. Not beside a lazy_query_bias.
+  at::Tensor query_shift = {};
+  // The cache in which attend() looks up and keeps the plan of frames, sweeps, row maps and pages;
+  // null: it makes a plan for this call.
+  std::shared_ptr<PlanCache> plans = {};
 };
 
 // Sets the scale of a method that does not divide by sqrt(head_dim), unless the caller gave one.

@@ -52,16 +52,6 @@ nlohmann::json complete(const MethodInfo& info, const nlohmann::json& options) {
   return result;
 }
 
-const MethodInfo& method_info(std::string_view name) {
-  std::vector<std::string> names;
-  for (const MethodInfo& info : methods()) {
-    if (info.name == name) return info;
-    names.push_back(info.name);
-  }
-  fail("method: expected one of " + nearest_text(name, names) + ", but got \"" + std::string(name) +
-       "\"");
-}
-
 }  // namespace
 
 std::span<const MethodInfo> methods() {
@@ -71,6 +61,16 @@ std::span<const MethodInfo> methods() {
     return found;
   }();
   return all;
+}
+
+const MethodInfo& method_info(std::string_view name) {
+  std::vector<std::string> names;
+  for (const MethodInfo& info : methods()) {
+    if (info.name == name) return info;
+    names.push_back(info.name);
+  }
+  fail("method: expected one of " + nearest_text(name, names) + ", but got \"" + std::string(name) +
+       "\"");
 }
 
 nlohmann::json complete_options(std::string_view name, const nlohmann::json& options) {

@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 template <class T>
 View<T> view(std::vector<double>& data, int64_t batch, int64_t heads, int64_t rows,
@@ -182,10 +183,21 @@ TEST(Backends, AreListedAndNamed) {
   EXPECT_EQ(&backend("reference"), &reference_backend());
   EXPECT_EQ(&backend("cpu"), &cpu_backend());
   try {
-    backend("cuda");
+    backend("tpu");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("reference, cpu"), HasSubstr("cuda")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("reference, cpu"), HasSubstr("tpu")));
+  }
+}
+
+TEST(Backends, OfGpusAreListedWithTheReasonWhyTheyCannotRun) {
+  EXPECT_EQ(why_not(cpu_backend()), "");
+  for (const Backend* cuda : {&backend("cuda"), &backend("cuda-float32")}) {
+    EXPECT_EQ(cuda->device, Device::kCuda);
+    EXPECT_EQ(why_not(*cuda), why_no_cuda());
+    if (why_no_cuda().empty()) GTEST_SKIP() << "a GPU can be used";
+    EXPECT_THAT([&] { attend(Score<float>(), {}, *cuda); },
+                ThrowsMessage<Error>(HasSubstr(why_no_cuda())));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "sextant/base/error.h"
 #include "sextant/cache/kv_cache.h"
 #include "tests/attention/cpu_draws.h"
+#include "tests/attention/host_backends.h"
 #include "tests/base/allocations.h"
 
 namespace sextant {
@@ -42,7 +43,7 @@ RandomOptions every_term() {
 }
 
 TEST(PreparedPlan, GivesTheBitsOfAPlanForEachCall) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : host_backends()) {
     SCOPED_TRACE(backend->name);
     RandomScore<float> random(every_term());
     const Score<float>& score = random.score;
@@ -67,7 +68,7 @@ TEST(PreparedPlan, GivesTheBitsOfAPlanForEachCall) {
 
 // A gradient of 16 bits is the float32 one, rounded once.
 TEST(PreparedPlan, GradientsMayLieInMemoryAs16Bits) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : host_backends()) {
     SCOPED_TRACE(backend->name);
     RandomScore<float> random(every_term());
     const Score<float>& score = random.score;

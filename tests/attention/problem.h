@@ -1,6 +1,5 @@
 // A score equation that owns its operands and can be copied and changed: golden cases are loaded
-// into it, and property tests compare two of them. (RandomScore covers more layouts, odd strides
-// among them.)
+// into it, and property tests compare two of them, which they draw by RandomScore.
 #pragma once
 
 #include <cstdint>

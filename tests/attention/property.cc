@@ -1,12 +1,11 @@
 #include "tests/attention/property.h"
+#include "tests/attention/host_backends.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <ostream>
 #include <random>
 
-#include "sextant/position/spectrum.h"
 #include "tests/attention/bounds.h"
 
 namespace sextant::oracle {
@@ -26,65 +25,27 @@ rc::Gen<int64_t> widths() {
       {{5, rc::gen::inRange<int64_t>(1, 20)}, {1, rc::gen::element<int64_t>(31, 32, 33, 64, 80)}});
 }
 
-OwnedTable<float> make_table(const Draw& draw, const Diagonals& diagonals, int64_t columns,
-                             uint64_t seed) {
-  OwnedTable<float> table;
-  const int64_t heads = seed % 2 == 0 ? 1 : draw.key_heads * draw.group;
-  const int64_t rows = draw.clip > 0 ? 2 * draw.clip + 1 : diagonals.count;
-  table.rows = random_tensor(1, heads, rows, columns, seed);
-  for (int64_t n = 0; draw.clip > 0 && n < diagonals.count; ++n) {
-    const int64_t distance = std::clamp(diagonals.distance(n), -draw.clip, draw.clip);
-    table.row_at.push_back(static_cast<int32_t>(distance + draw.clip));
-  }
-  return table;
+// The memory of a random score is contiguous.
+template <class AnyView>
+Tensor<float> copied(const AnyView& view) {
+  Tensor<float> tensor(view.batch, view.heads, view.rows, view.columns);
+  std::copy_n(static_cast<const float*>(view.data), tensor.data.size(), tensor.data.begin());
+  return tensor;
 }
 
-std::vector<KeyRange> make_runs(const Draw& draw, std::mt19937_64& random) {
-  std::vector<KeyRange> key_ranges;
-  for (int64_t i = 0; i < draw.queries; ++i) {
-    const int64_t own = draw.keys - draw.queries + i;
-    const auto drawn = static_cast<int64_t>(random() % static_cast<uint64_t>(draw.keys + 1));
-    switch (draw.key_ranges) {
-      case Draw::KeyRanges::kCausal:
-        key_ranges.push_back({0, own + 1});
-        break;
-      case Draw::KeyRanges::kWhole:
-        key_ranges.push_back({0, draw.keys});
-        break;
-      case Draw::KeyRanges::kWindow:
-        key_ranges.push_back({own - 4, own + 1});
-        break;
-      case Draw::KeyRanges::kRagged:
-        key_ranges.push_back({drawn, drawn + own % 40});
-        break;
-    }
-  }
-  return key_ranges;
+OwnedTable<float> copied(const View<const float>& rows, std::span<const int32_t> row_at) {
+  return {copied(rows), {row_at.begin(), row_at.end()}};
 }
 
 }  // namespace
-
-std::ostream& operator<<(std::ostream& out, const Draw& d) {
-  out << "batch " << d.batch << ", heads " << d.key_heads << " x " << d.group << ", rows "
-      << d.queries << " x " << d.keys << ", columns " << d.columns << " and " << d.value_columns
-      << ", key_ranges " << static_cast<int>(d.key_ranges) << ", clip " << d.clip << ", seed "
-      << d.seed;
-  const std::pair<const char*, bool> operands[] = {
-      {"rotated", d.rotated},   {"q_imag", d.q_imag}, {"weight", d.weight},     {"bias", d.bias},
-      {"on_query", d.on_query}, {"on_key", d.on_key}, {"on_value", d.on_value}, {"sink", d.sink}};
-  for (const auto& [name, there] : operands) {
-    if (there) out << ", " << name;
-  }
-  return out;
-}
 
 rc::Gen<Draw> draws() {
   using rc::gen::arbitrary;
   using rc::gen::inRange;
   using rc::gen::set;
-  return rc::gen::build<Draw>(
+  const auto drawn = rc::gen::build<Draw>(
       set(&Draw::batch, inRange<int64_t>(1, 3)), set(&Draw::key_heads, inRange<int64_t>(1, 3)),
-      set(&Draw::group, inRange<int64_t>(1, 4)), set(&Draw::queries, lengths()),
+      set(&Draw::heads, inRange<int64_t>(1, 4)), set(&Draw::queries, lengths()),
       set(&Draw::keys, lengths()), set(&Draw::columns, widths()),
       set(&Draw::value_columns, widths()),
       set(&Draw::key_ranges, rc::gen::element(Draw::KeyRanges::kCausal, Draw::KeyRanges::kWhole,
@@ -93,36 +54,40 @@ rc::Gen<Draw> draws() {
       set(&Draw::q_imag, rc::gen::weightedElement<bool>({{1, true}, {5, false}})),
       set(&Draw::weight, arbitrary<bool>()), set(&Draw::bias, arbitrary<bool>()),
       set(&Draw::on_query, arbitrary<bool>()), set(&Draw::on_key, arbitrary<bool>()),
-      set(&Draw::on_value, arbitrary<bool>()), set(&Draw::sink, arbitrary<bool>()),
-      set(&Draw::clip, inRange<int64_t>(0, 6)), set(&Draw::seed, inRange<uint64_t>(0, 1000)));
+      set(&Draw::on_value, arbitrary<bool>()), set(&Draw::shared_tables, arbitrary<bool>()),
+      set(&Draw::sink, arbitrary<bool>()), set(&Draw::clip, inRange<int64_t>(0, 6)),
+      set(&Draw::seed, inRange<uint64_t>(0, 1000)));
+  return rc::gen::map(drawn, [](Draw draw) {
+    draw.heads *= draw.key_heads;  // drawn as the query heads of a key head
+    return draw;
+  });
 }
 
 Problem<float> make_problem(const Draw& draw) {
-  std::mt19937_64 random(draw.seed);
-  const int64_t heads = draw.key_heads * draw.group;
+  const RandomScore<float> random(draw);
+  const Score<float>& score = random.score;
+  const Sweep& sweep = score.sweeps.at(0);
   Problem<float> p;
-  p.q = random_tensor(draw.batch, heads, draw.queries, draw.columns, random());
-  p.k = random_tensor(draw.batch, draw.key_heads, draw.keys, draw.columns, random());
-  p.v = random_tensor(draw.batch, draw.key_heads, draw.keys, draw.value_columns, random());
+  p.q = copied(score.q);
+  p.k = copied(score.k);
+  p.v = copied(score.v);
+  p.q_imag = copied(score.q_imag);
   p.scale = 1 / std::sqrt(static_cast<double>(draw.columns));
-  place_plainly(p, draw.keys - draw.queries, make_runs(draw, random));
-  if (draw.rotated && draw.columns > 1) {
-    OwnedSweep& sweep = p.sweeps[0];
-    sweep.rotation = rotation(rotary({.dim = draw.columns / 2 * 2, .base = 100}));
-    for (int64_t i = 0; i < draw.queries; ++i) {
-      sweep.query_rotary_positions.push_back(draw.keys - draw.queries + i);
-    }
-    for (int64_t j = 0; j < draw.keys; ++j) sweep.key_rotary_positions.push_back(j);
+  place_plainly(p, draw.keys - draw.queries,
+                std::vector<KeyRange>(sweep.key_ranges, sweep.key_ranges + draw.queries));
+  if (draw.rotated) {
+    p.sweeps[0].rotation = *sweep.query.rotation;
+    p.sweeps[0].query_rotary_positions.assign(sweep.query.rotary_positions,
+                                              sweep.query.rotary_positions + draw.queries);
+    p.sweeps[0].key_rotary_positions.assign(sweep.key.rotary_positions,
+                                            sweep.key.rotary_positions + draw.keys);
   }
-  if (draw.q_imag) {
-    p.q_imag = random_tensor(draw.batch, heads, draw.queries, draw.columns, random());
-  }
-  if (draw.weight) p.weight = make_table(draw, p.diagonals, 1, random());
-  if (draw.bias) p.bias = make_table(draw, p.diagonals, 1, random());
-  if (draw.on_query) p.on_query = make_table(draw, p.diagonals, draw.columns, random());
-  if (draw.on_key) p.on_key = make_table(draw, p.diagonals, (draw.columns + 1) / 2, random());
-  if (draw.on_value) p.on_value = make_table(draw, p.diagonals, draw.value_columns, random());
-  if (draw.sink) p.sink = random_tensor(1, 1, 1, heads, random()).data;
+  p.weight = copied(score.weight, score.row_at.weight);
+  p.bias = copied(score.bias, score.row_at.bias);
+  p.on_query = copied(score.on_query, score.row_at.on_query);
+  p.on_key = copied(score.on_key, score.row_at.on_key);
+  p.on_value = copied(score.on_value, score.row_at.on_value);
+  p.sink.assign(score.sink.begin(), score.sink.end());
   return p;
 }
 
@@ -252,7 +217,7 @@ void Property::check(const std::function<std::string(const Draw&)>& wrong) const
 
 std::vector<const Backend*> float32_backends() {
   std::vector<const Backend*> some;
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : host_backends()) {
     const bool exact = backend->products == DType::kFloat32;
     if (backend->attend_f32 != nullptr && exact) some.push_back(backend);
   }

@@ -7,30 +7,28 @@
 
 #include <cstdint>
 #include <functional>
-#include <iosfwd>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "sextant/attention/attend.h"
 #include "tests/attention/problem.h"
+#include "tests/attention/random_score.h"
 #include "tests/attention/tensor.h"
+
+namespace sextant {
+
+inline std::ostream& operator<<(std::ostream& out, const RandomOptions& options) {
+  return out << to_string(options);
+}
+
+}  // namespace sextant
 
 namespace sextant::oracle {
 
-// Sizes and operands of a drawn problem; its values follow from the seed.
-struct Draw {
-  int64_t batch = 1, key_heads = 1, group = 1;  // group: query heads per key head
-  int64_t queries = 1,
-          keys = 1;  // query i is at keys - queries + i: below 0 for the first if queries > keys
-  int64_t columns = 1, value_columns = 1;
-  enum class KeyRanges { kCausal, kWhole, kWindow, kRagged } key_ranges = KeyRanges::kCausal;
-  bool rotated = false, q_imag = false, weight = false, bias = false, on_query = false,
-       on_key = false, on_value = false;
-  bool sink = false;
-  int64_t clip = 0;  // table rows by clipped distance, 2 clip + 1; 0: one row per distance
-  uint64_t seed = 0;
-};
-std::ostream& operator<<(std::ostream& out, const Draw& draw);
+// Sizes and operands of a drawn problem, of those that Problem has; its values follow from the
+// seed.
+using Draw = RandomOptions;
 
 rc::Gen<Draw> draws();
 

@@ -195,7 +195,7 @@ TEST_P(Edge, AKeySeenAloneGivesItsValueExactly) {
       for (int64_t h = 0; h < out.heads; ++h) {
         for (int64_t i = 0; i < out.rows; ++i) {
           for (int64_t c = 0; c < out.columns; ++c) {
-            values(b, h, i, c) = p.v(b, h / draw.group, i, c);
+            values(b, h, i, c) = p.v(b, h / (draw.heads / draw.key_heads), i, c);
           }
         }
       }

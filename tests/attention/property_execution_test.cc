@@ -217,8 +217,8 @@ TEST_P(Execution, SharedKeyHeadsGiveWhatRepeatedOnesGive) {
   check([&](const Draw& draw) -> std::string {
     const Problem<float> p = make_problem(draw);
     Problem<float> repeats = p;
-    repeats.k = repeated(p.k, draw.group);
-    repeats.v = repeated(p.v, draw.group);
+    repeats.k = repeated(p.k, draw.heads / draw.key_heads);
+    repeats.v = repeated(p.v, draw.heads / draw.key_heads);
     const Tensor<float> d_out = random_d_out(p, draw.seed);
     const Outcome shared = outcome(p, d_out, backend());
     Outcome other = outcome(repeats, d_out, backend());
@@ -228,8 +228,8 @@ TEST_P(Execution, SharedKeyHeadsGiveWhatRepeatedOnesGive) {
       const std::string wrong = difference_in_bits(name, *a, *b);
       if (!wrong.empty()) return wrong;
     }
-    other.gradients.k = summed(other.gradients.k, draw.group);
-    other.gradients.v = summed(other.gradients.v, draw.group);
+    other.gradients.k = summed(other.gradients.k, draw.heads / draw.key_heads);
+    other.gradients.v = summed(other.gradients.v, draw.heads / draw.key_heads);
     return difference(shared, other, bounds_of(p, d_out));
   });
 }

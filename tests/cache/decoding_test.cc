@@ -14,6 +14,7 @@
 #include "sextant/cache/kv_cache.h"
 #include "sextant/position/buckets.h"
 #include "sextant/position/slopes.h"
+#include "tests/attention/host_backends.h"
 #include "tests/attention/tensor.h"
 #include "tests/base/allocations.h"
 #include "tests/cache/sequences.h"
@@ -173,7 +174,7 @@ TEST(Decoding, AllocatesNothingAfterTheFirstStep) {
 
 TEST(Decoding, HasTheBitsOfAPlanForEachStep) {
   const auto pool = make_thread_pool(3);
-  for (const Backend* backend : backends())
+  for (const Backend* backend : host_backends())
     for (const Encoding& encoding : encodings())
       for (const KvCacheShape& shape : shapes_for(encoding))
         for (const bool threads : {false, true}) {

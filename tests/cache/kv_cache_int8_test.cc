@@ -13,6 +13,7 @@
 #include "sextant/base/error.h"
 #include "sextant/cache/cache_file.h"
 #include "sextant/cache/kv_cache.h"
+#include "tests/attention/host_backends.h"
 #include "tests/attention/tensor.h"
 #include "tests/cache/sequences.h"
 
@@ -122,7 +123,7 @@ TEST(Int8Cache, AttendsInUnitsOfAModelAsItsNumbersInFloat32) {
           batch.place(score);
           attend<float>(score, {to.view(), lse.view()}, backend);
         };
-        for (const Backend* backend : backends()) {
+        for (const Backend* backend : host_backends()) {
           attend_to(cache, *backend, got);
           attend_to(wide, *backend, expected);
           EXPECT_EQ(got.data, expected.data) << backend->name << ", " << heads << ", " << queries;

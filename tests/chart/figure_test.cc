@@ -11,10 +11,10 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/chart.h"
-#include "sextant/files/npy.h"
 #include "sextant/files/write_file.h"
 #include "tests/chart/png_reader.h"
 #include "tests/chart/samples.h"
+#include "tests/files/npy.h"
 
 namespace sextant::chart {
 namespace {
@@ -118,10 +118,13 @@ TEST(Npy, HoldsTheMatrix) {
   HeatMap map = small_map(2, 3);
   map.values = {0.1, -1e300, 2, 3, 4, 5};
   const std::string bytes = npy(map);
-  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
-  const Array array = parse_npy({data, bytes.size()}, "test");
-  EXPECT_THAT(array.shape, ElementsAre(2, 3));
-  EXPECT_EQ(std::get<std::vector<double>>(array.elements), map.values);
+  const std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (2,3,), }";
+  EXPECT_EQ(bytes.substr(0, 10 + header.size()), std::string("\x93NUMPY\1\0\x76\0", 10) + header);
+  EXPECT_EQ(bytes.substr(10 + header.size(), 118 - header.size()),
+            std::string(117 - header.size(), ' ') + "\n");
+  const NpyMatrix matrix = parse_npy(bytes);
+  EXPECT_THAT(matrix.shape, ElementsAre(2, 3));
+  EXPECT_EQ(matrix.values, map.values);
 }
 
 TEST(Formats, AreThoseWithNames) {

@@ -31,12 +31,12 @@ TEST(Markdown, HasTitleLeadSectionsAndFooter) {
   Report report;
   report.title = "A *page*";
   report.status = "3 of 4 arms so far";
-  report.lead = "**Train with `t5`**: it has 1.5.";
+  report.lead = "**Train with t5**: `t5` has 1.5.";
   report.opening.blocks = {Prose{"About."}};
   report.sections = {{"Tables", {Prose{"Words."}}}};
   report.footer = "sextant 1";
   EXPECT_EQ(text_of(report),
-            "# A \\*page\\*\n\n**3 of 4 arms so far**\n\n**Train with `t5`**: it has 1.5.\n\n"
+            "# A \\*page\\*\n\n**3 of 4 arms so far**\n\n**Train with t5**: `t5` has 1.5.\n\n"
             "About.\n\n## Tables\n\nWords.\n\nsextant 1\n");
 }
 
@@ -78,7 +78,7 @@ TEST(Markdown, TablesHaveNotesUnderTheirCells) {
 TEST(Markdown, OtherBlocksAreText) {
   EXPECT_EQ(text_of(Details{"How", "- so"}), "**How**\n\n* so\n");
   EXPECT_EQ(text_of(Listing{"a | b"}), "```\na | b\n```\n");
-  EXPECT_EQ(text_of(Settings{{{"a.b", "1"}}}),
+  EXPECT_EQ(text_of(NamedValues{{{"a.b", "1"}}}),
             "| setting | value |\n| --- | --- |\n| `a.b` | 1 |\n");
   EXPECT_EQ(text_of(Download{"a.csv", "text/csv", "1"}), "");
 }

@@ -32,7 +32,7 @@ Report sample() {
   report.sections = {{"Results", {table, survey_chart(), crowded_chart()}},
                      {"Maps", {small_map(20, 30)}},
                      {"Rest",
-                      {Settings{{{"seed", "1"}, {"text </dl>", "a<b"}}},
+                      {NamedValues{{{"seed", "1"}, {"text </dl>", "a<b"}}},
                        Download{"a.csv", "text/csv", "a,b\n1,2\n"}}}};
   report.footer = "The end.";
   return report;

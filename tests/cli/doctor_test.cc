@@ -56,10 +56,12 @@ TEST_F(Doctor, ADifferenceHasStatus1AndAllOutputsNameIt) {
   const Ended answer = run({"doctor", a, b, "--json", "--html", page});
   EXPECT_EQ(answer.status, 1);
   const json report = json::parse(answer.out);
-  EXPECT_EQ(report["schema"], 1);
+  EXPECT_EQ(report["schema"], 2);
   EXPECT_EQ(report["verdict"], "findings");
   EXPECT_EQ(report["findings"][0]["field"], "frequencies");
   EXPECT_EQ(report["findings"][0]["severity"], "error");
+  EXPECT_EQ(report["findings"][0]["kind"], "");
+  EXPECT_EQ(report["layers"][0]["verdict"], "frequencies");
   EXPECT_THAT(read_text(page), HasSubstr("the base is 10000 and 500000"));
 }
 
@@ -111,24 +113,47 @@ TEST_F(Doctor, APageNeedsItsFolder) {
   EXPECT_THAT(on_folder.err, HasSubstr("expected a file, but this is a folder"));
 }
 
-TEST_F(Doctor, AModelOfTransformersIsHandedToPython) {
+// The stand-in for Python says why it found nothing.
+TEST_F(Doctor, AModelOfTransformersIsExaminedByPython) {
   file("config.json", llama(10000));
-  const Ended ended = run({"doctor", folder_.path().string(), "--json", "--weights"},
-                          [] { ::setenv("SEXTANT_PYTHON", "/bin/echo", 1); });
-  EXPECT_EQ(ended.status, 0);
-  EXPECT_THAT(ended.out, HasSubstr("-m sextant.doctor " + folder_.path().string()));
-  EXPECT_THAT(ended.out, HasSubstr("--json --weights"));
-  EXPECT_THAT(ended.err, HasSubstr("is run by /bin/echo"));
-  const Ended none =
-      run({"doctor", folder_.path().string()}, [] { ::setenv("SEXTANT_PYTHON", "/no/python", 1); });
+  const std::string python = file("python", R"(#!/bin/sh
+[ "$1" = -c ] && exit 0
+shift; echo "examined: $*" >&2
+echo '{"subject": "m\u001b[2J", "against": "config.json", "versions": [["torch", "2"]],
+"config": "", "length": 0, "longest": 0, "layers": [], "findings": [], "notes": [],
+"unjudged": [{"layers": [], "what": "model", "why": "it is a stand-in"}]}' >"$3"
+)");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const std::string folder = folder_.path().string();
+  const Ended ended =
+      run({"doctor", folder, "--weights"}, [&] { ::setenv("SEXTANT_PYTHON", python.c_str(), 1); });
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr("is run by " + python));
+  EXPECT_THAT(ended.err, HasSubstr("examined: sextant.doctor.examine " + folder + " /dev/fd/"));
+  EXPECT_THAT(ended.err, HasSubstr(" --weights\n"));
+  EXPECT_EQ(ended.out,
+            "m\\u001b[2J, against config.json (torch 2)\n\nnot judged    model: it is a stand-in\n"
+            "verdict: cannot be judged\n");
+  const Ended none = run({"doctor", folder}, [] { ::setenv("SEXTANT_PYTHON", "/no/python", 1); });
   EXPECT_EQ(none.status, 2);
   EXPECT_THAT(none.err, HasSubstr("cannot run /no/python"));
   EXPECT_THAT(none.err, HasSubstr("SEXTANT_PYTHON"));
   const Ended lacking =
-      run({"doctor", folder_.path().string()}, [] { ::setenv("SEXTANT_PYTHON", "/bin/false", 1); });
+      run({"doctor", folder}, [] { ::setenv("SEXTANT_PYTHON", "/bin/false", 1); });
   EXPECT_EQ(lacking.status, 2);
   EXPECT_THAT(lacking.err, HasSubstr("/bin/false has no package sextant"));
   EXPECT_THAT(lacking.err, HasSubstr("SEXTANT_PYTHON"));
+}
+
+TEST_F(Doctor, WhatWasExaminedTakesThePlaceOfAModel) {
+  const std::string path = file("examined.json", "{");
+  const Ended both = run({"doctor", path, "--examined", path}), none = run({"doctor"});
+  EXPECT_EQ(both.status, 2);
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("one of MODEL and --examined"));
+  const Ended wrong = run({"doctor", "--examined", path});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr(path + ": expected JSON, but could not read it"));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Setting : public ::testing::Test {
+class Explain : public ::testing::Test {
  protected:
   std::string file(const std::string& name, const std::string& text) const {
     const std::string path = (folder_.path() / name).string();
@@ -34,7 +34,7 @@ class Setting : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Setting, ExplainsPublishedConfigurations) {
+TEST_F(Explain, ExplainsPublishedConfigurations) {
   for (const sextant::testing::Published& one : sextant::testing::published_configs()) {
     SCOPED_TRACE(one.name);
     const std::string path = file(one.name + ".json", one.config);
@@ -43,12 +43,12 @@ TEST_F(Setting, ExplainsPublishedConfigurations) {
     EXPECT_THAT(text.out, HasSubstr("wavelength"));
     const Ended numbers = run({"explain", path, "--json"});
     const json parsed = json::parse(numbers.out);
-    EXPECT_FALSE(parsed.at("settings").at(0).at("pairs").empty());
+    EXPECT_FALSE(parsed.at("configs").at(0).at("pairs").empty());
   }
 }
 
 // The sentence about distances beyond the trained angles, which a window, or nothing, may bound.
-TEST_F(Setting, SaysWhichDistancesLieJustBeyond) {
+TEST_F(Explain, SaysWhichDistancesLieJustBeyond) {
   const std::string sizes = R"("hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 1e6)";
   const auto said = [&](const std::string& type, const std::string& more) {
     std::string out =
@@ -78,16 +78,16 @@ std::set<std::string> keys_of(const json& object) {
   return keys;
 }
 
-// Schema 2 of docs/explain.md. Other tools read it: each group has all keys, under constant names,
+// Schema 3 of docs/explain.md. Other tools read it: each group has all keys, under constant names,
 // with null where a key does not apply.
-TEST_F(Setting, JsonIsOfSchema2) {
+TEST_F(Explain, JsonIsOfSchema3) {
   const std::string path = file("config.json", R"({"model_type": "llama4_text", "head_dim": 16,
       "num_hidden_layers": 4, "rope_theta": 500000, "max_position_embeddings": 32768})");
   const json parsed = json::parse(run({"explain", path, "--json"}).out);
-  EXPECT_EQ(keys_of(parsed), (std::set<std::string>{"schema", "dialect", "settings"}));
-  EXPECT_EQ(parsed.at("schema"), 2);
+  EXPECT_EQ(keys_of(parsed), (std::set<std::string>{"schema", "dialect", "configs", "settings"}));
+  EXPECT_EQ(parsed.at("schema"), 3);
   EXPECT_EQ(parsed.at("dialect"), "Hugging Face config.json");
-  ASSERT_EQ(parsed.at("settings").size(), 2U);
+  ASSERT_EQ(parsed.at("configs").size(), 2U);
   const std::set<std::string> keys = {"layers",
                                       "layer_numbers",
                                       "rotates",
@@ -97,7 +97,6 @@ TEST_F(Setting, JsonIsOfSchema2) {
                                       "head_dim",
                                       "rotary_dim",
                                       "base",
-                                      "rope_theta",
                                       "method",
                                       "rope_type",
                                       "parameters",
@@ -107,9 +106,8 @@ TEST_F(Setting, JsonIsOfSchema2) {
                                       "attention_factor",
                                       "score_factor",
                                       "softmax_scale",
-                                      "softmax_scale_of_unturned",
+                                      "unrotated_softmax_scale",
                                       "query_law",
-                                      "query_factor",
                                       "window",
                                       "chunk",
                                       "doubts",
@@ -121,7 +119,7 @@ TEST_F(Setting, JsonIsOfSchema2) {
                                       "pairs",
                                       "notes",
                                       "warnings"};
-  const json &rotates = parsed.at("settings")[0], &still = parsed.at("settings")[1];
+  const json &rotates = parsed.at("configs")[0], &still = parsed.at("configs")[1];
   EXPECT_EQ(keys_of(rotates), keys);
   EXPECT_EQ(rotates.at("rotates"), true);
   EXPECT_EQ(rotates.at("layer_numbers"), json({0, 1, 2}));
@@ -131,8 +129,8 @@ TEST_F(Setting, JsonIsOfSchema2) {
   EXPECT_EQ(rotates.at("chunk"), 8192);
   ASSERT_EQ(rotates.at("pairs").size(), 8U);
   EXPECT_EQ(keys_of(rotates.at("pairs")[0]),
-            (std::set<std::string>{"axis", "frequency", "stretched", "turns_in_training", "kept",
-                                   "new_from"}));
+            (std::set<std::string>{"axis", "frequency", "stretched", "rotations_in_training",
+                                   "kept", "new_from"}));
   EXPECT_EQ(keys_of(still), keys);
   EXPECT_EQ(still.at("rotates"), false);
   EXPECT_EQ(still.at("layer_numbers"), json({3}));
@@ -143,10 +141,17 @@ TEST_F(Setting, JsonIsOfSchema2) {
   for (const char* key : {"pairing", "rotated_channels", "base", "rope_type"}) {
     EXPECT_TRUE(still.at(key).is_null()) << key;
   }
+  // The keys of schema 2, for one version.
+  const json& old = parsed.at("settings")[0];
+  EXPECT_EQ(old.at("rope_theta"), 500000);
+  EXPECT_TRUE(old.at("query_factor").is_null());
+  EXPECT_EQ(old.at("softmax_scale_of_unturned"), rotates.at("unrotated_softmax_scale"));
+  EXPECT_EQ(old.at("pairs")[1].at("turns_in_training"),
+            rotates.at("pairs")[1].at("rotations_in_training"));
 }
 
 // convert prints its result alone, so the output can go to a file or another program unchanged.
-TEST_F(Setting, ConvertPrintsItsResultAlone) {
+TEST_F(Explain, ConvertPrintsItsResultAlone) {
   const std::string path = file("config.json", R"({"model_type": "deepseek_v3", "head_dim": 16,
       "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "max_position_embeddings": 163840,
       "rope_scaling": {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0,
@@ -171,10 +176,10 @@ TEST_F(Setting, ConvertPrintsItsResultAlone) {
   EXPECT_EQ(read_text(to), converted.out);
 }
 
-TEST_F(Setting, WhatIsConvertedReadsAlike) {
+TEST_F(Explain, WhatIsConvertedReadsAlike) {
   const std::string path = file("config.json", sextant::testing::published_configs()[1].config);
   const auto pairs = [](const std::string& from) {
-    return json::parse(run({"explain", from, "--json"}).out).at("settings").at(0).at("pairs");
+    return json::parse(run({"explain", from, "--json"}).out).at("configs").at(0).at("pairs");
   };
   for (const char* dialect : {"hf5", "hf4", "gguf"}) {
     const std::string to = (folder_.path() / dialect).string();
@@ -183,14 +188,14 @@ TEST_F(Setting, WhatIsConvertedReadsAlike) {
   }
 }
 
-TEST_F(Setting, AFailedConversionLeavesTheFileAsItWas) {
+TEST_F(Explain, AFailedConversionLeavesTheFileAsItWas) {
   const std::string path = file("config.json", sextant::testing::published_configs()[1].config);
   const std::string to = file("before.json", "before");
   EXPECT_EQ(run({"convert", path, "--to", "hf5", "-o", to}, files_of_at_most(8)).status, 1);
   EXPECT_EQ(read_text(to), "before");
 }
 
-TEST_F(Setting, ControlCharactersOfAFileStayInIt) {
+TEST_F(Explain, ControlCharactersOfAFileStayInIt) {
   const std::string path = file("config.json", sextant::testing::published_configs()[1].config);
   const std::string gguf = (folder_.path() / "x.gguf").string();
   ASSERT_EQ(run({"convert", path, "--to", "gguf", "-o", gguf}).status, 0);
@@ -217,14 +222,16 @@ TEST_F(Setting, ControlCharactersOfAFileStayInIt) {
       for (const char* hidden : {"\x1b", "\xc2\x9b", "\nsex", "\xe2\x80\xae"}) {
         EXPECT_THAT(ended.out + ended.err, Not(HasSubstr(hidden))) << words[0];
       }
-      if (words.back() == "--json") EXPECT_TRUE(json::accept(ended.out)) << ended.out;
+      if (words.back() == "--json") {
+        EXPECT_TRUE(json::accept(ended.out)) << ended.out;
+      }
     }
   }
   EXPECT_THAT(run({"doctor", (folder_.path() / "foreign.gguf").string()}).out,
               HasSubstr("l\\u202em"));
 }
 
-TEST_F(Setting, ErrorsNameTheKeyAndNothingForeignReachesTheTerminal) {
+TEST_F(Explain, ErrorsNameTheKeyAndNothingForeignReachesTheTerminal) {
   const Ended bad = run({"explain", file("bad.json",
                                          "{\"head_dim\": 64, \"rope_theta\": 1e4, "
                                          "\"rope_\x1b[2J\": 3}")});

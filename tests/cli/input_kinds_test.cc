@@ -32,7 +32,7 @@ constexpr unsigned kSeconds = 60;  // a guard: no command waits
 // Answers `-c` with success. As the worker, it makes the records of one arm.
 constexpr const char* kStandIn = R"(#!/usr/bin/env python3
 import json, pathlib, sys
-if sys.argv[1:3] == ["-m", "sextant.doctor"]:
+if sys.argv[1:3] == ["-m", "sextant.doctor.examine"]:
     sys.exit(" ".join(sys.argv))
 for folder in map(pathlib.Path, sys.argv[5:] if sys.argv[1] == "-m" else []):
     arm = json.loads((folder / "arm.json").read_text())
@@ -98,6 +98,7 @@ const std::vector<Input> kInputs = {
     {"doctor_first", {"doctor", "@/config.json", "@/model.gguf"}, "config.json"},
     {"doctor_second", {"doctor", "@/config.json", "@/model.gguf"}, "model.gguf"},
     {"doctor_gguf", {"doctor", "@/model.gguf"}, "model.gguf"},
+    {"doctor_examined", {"doctor", "--examined", "@/examined.json"}, "examined.json"},
     {"survey_json", {"survey", "--arms", "@/arms.json", "--dry-run"}, "arms.json"},
     {"survey_toml", {"survey", "--arms", "@/arms.toml", "--dry-run"}, "arms.toml"},
     {"survey_text", {"survey", "--text", "@/text/0.txt", "--dry-run"}, "text/0.txt"},
@@ -182,6 +183,7 @@ class Inputs : public testing::TestWithParam<Input> {
     write("model/model.safetensors", "weights");
     EXPECT_EQ(ended({"convert", "@/config.json", "--to", "gguf", "--out", "@/model.gguf"}).status,
               0);
+    write("examined.json", "{}");
     write("plan.json", kPlan);
     write_small_text(folder_ / "text");
     prepare();

@@ -10,11 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "sextant/cli/plot/plotted.h"
-#include "sextant/files/npy.h"
+#include "tests/files/npy.h"
 
 namespace sextant::cli {
 namespace {
@@ -61,7 +60,7 @@ TEST_F(Command, WritesPicturesAndTheirNumbersAndSaysWhere) {
             "pictures/deep/rope-distance.csv\npictures/deep/rope-distance.svg\n"
             "pictures/deep/rope-bound.csv\npictures/deep/rope-bound.svg\n"
             "pictures/deep/rope-pair.csv\npictures/deep/rope-pair.svg\n");
-  const Array array = read_npy(folder_ / "pictures/deep/rope-vectors.npy");
+  const NpyMatrix array = read_npy(folder_ / "pictures/deep/rope-vectors.npy");
   EXPECT_THAT(array.shape, ElementsAre(16, 8));
   EXPECT_GT(std::filesystem::file_size(folder_ / "pictures/deep/rope-distance.svg"), 1000U);
 }
@@ -112,9 +111,9 @@ TEST_F(Command, MethodsOwnOptionsAreThoseOfThePlot) {
     const Outcome outcome = run("plot " + arguments + " --length 8 --format svg --out .");
     EXPECT_EQ(outcome.status, 0) << outcome.words;
     const std::filesystem::path file = folder_ / (label + "-bias.npy");
-    const Array drawn = read_npy(file);
+    const NpyMatrix drawn = read_npy(file);
     std::filesystem::remove(file);
-    return std::get<std::vector<double>>(drawn.elements);
+    return drawn.values;
   };
   const auto typed = bias("alibi --max-bias 4 --direction both --future-scale 2", "alibi");
   const std::string own = "alibi-future_scale=2-max_bias=4";
@@ -257,7 +256,7 @@ TEST_F(Command, DrawsAnyMethodByItsScoresOrItsInput) {
   EXPECT_EQ(run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words,
             "./chunk-chunk=3-of=none-score.npy\n./chunk-chunk=3-of=none-score.svg\n"
             "./chunk-chunk=3-of=none-distance.csv\n./chunk-chunk=3-of=none-distance.svg\n");
-  const Array scores = read_npy(folder_ / "chunk-chunk=3-of=none-score.npy");
+  const NpyMatrix scores = read_npy(folder_ / "chunk-chunk=3-of=none-score.npy");
   EXPECT_THAT(scores.shape, ElementsAre(8, 8));
   EXPECT_EQ(run("plot recursive --options '{\"cell\": 1}'" + small).status, 2);
   EXPECT_EQ(run("plot recursive" + small).status, 0);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/report/report.h"
 #include "tests/cli/command.h"
 #include "tests/lab/arm_results.h"
@@ -24,8 +25,8 @@ class Report : public testing::Test {
         {"sextant", "0.2.0"}, {"settings", lab::settings_of_results()}, {"text", {{"crc32", "1"}}}};
     const std::vector<lab::ArmResult> results{lab::arm_result("t5", 0, 0.01),
                                               lab::arm_result("rope", 0, 1)};
-    lab::write_json(
-        file_, lab::results_json(manifest, lab::findings_of(results, lab::settings_of_results())));
+    write_json(file_,
+               lab::results_json(manifest, lab::findings_of(results, lab::settings_of_results())));
   }
 
   Ended report(std::vector<std::string> more) const {
@@ -64,8 +65,9 @@ TEST_F(Report, OrMarkdownInAFile) {
 }
 
 TEST_F(Report, SaysWhatItExpected) {
-  EXPECT_THAT(report({"--part", "none"}).err,
-              HasSubstr("report: --part: expected one of answer compared"));
+  EXPECT_THAT(
+      report({"--part", "none"}).err,
+      HasSubstr("report: --part: expected one of answer sliding-by-length tables compared"));
   EXPECT_THAT(report({"--methods", "xpos"}).err,
               HasSubstr("report: --methods: expected some of t5 rope, but got xpos"));
   write_text(file_, "{\"method\": \"rope\"}");

@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sextant/lab/report/result.h"
+#include "sextant/files/checked_json.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/torch/method.h"
 #include "tests/cli/command.h"
 #include "tests/cli/small_text.h"
@@ -25,7 +26,7 @@ TEST(SurveyOfAll, TrainsEveryMethodWithoutNaN) {
   EXPECT_THAT(ended.out, testing::Not(testing::HasSubstr("nan")));
 
   std::set<std::string> trained, known;
-  const nlohmann::json results = lab::read_json(folder / "out/results.json");
+  const nlohmann::json results = read_json(folder / "out/results.json");
   for (const nlohmann::json& entry : results.at("arms")) {
     const auto result = entry.get<lab::ArmResult>();
     trained.insert(result.arm.method);

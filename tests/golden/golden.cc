@@ -2,67 +2,64 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <type_traits>
+#include <cstring>
+#include <string_view>
 
 #include "sextant/base/error.h"
+#include "sextant/files/read_file.h"
 
 namespace sextant::golden {
 namespace {
 
-using Path = std::filesystem::path;
-
-template <class T, class From>
-std::vector<T> converted(const std::string& name, const From& from) {
-  if constexpr (std::is_same_v<typename From::value_type, std::string>) {
-    fail("golden: " + name + ": expected numbers, but got text");
-  } else {
-    std::vector<T> to;
-    for (const auto x : from) to.push_back(static_cast<T>(x));
-    return to;
-  }
+template <class T>
+std::vector<T> elements(const TensorBytes& array) {
+  std::vector<T> all(array.bytes.size() / sizeof(T));
+  std::memcpy(all.data(), array.bytes.data(), all.size() * sizeof(T));
+  return all;
 }
 
-void add_files(const Path& folder, std::map<std::string, Path>& files) {
-  if (!std::filesystem::is_directory(folder)) return;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.path().extension() == ".npz") files.emplace(entry.path().stem(), entry.path());
-  }
-}
-
-Path kept_folder() { return Path(SEXTANT_SOURCE_DIR) / "tests" / "golden" / "data"; }
-
-Path whole_folder() {
-  if (const char* path = std::getenv("SEXTANT_GOLDEN")) return path;
-  return Path(SEXTANT_SOURCE_DIR).parent_path() / "shared" / "golden";
+template <class T>
+Doubles converted(const TensorBytes& array) {
+  const std::vector<T> all = elements<T>(array);
+  return Doubles(all.begin(), all.end());
 }
 
 }  // namespace
 
-Golden::Golden(const Path& path) : name_(path.stem()), arrays_(read_npz(path)) {
-  const auto& text = std::get<std::vector<std::string>>(at("meta").elements);
-  meta_ = nlohmann::json::parse(text.at(0));
+Golden::Golden(const std::string& name)
+    : name_(name),
+      bytes_(read_file(SEXTANT_SOURCE_DIR "/tests/golden/data/" + name + ".safetensors")) {
+  Safetensors file = parse_safetensors(bytes_);
+  for (TensorBytes& array : file.tensors) arrays_.emplace(array.name, array);
+  meta_ = nlohmann::json::parse(file.metadata.at("meta"));
 }
 
-const Array& Golden::at(const std::string& array) const {
+const TensorBytes& Golden::at(const std::string& array) const {
   const auto found = arrays_.find(array);
   if (found == arrays_.end()) fail("golden: " + name_ + ": expected " + array + ", but got none");
   return found->second;
 }
 
-const std::vector<int64_t>& Golden::shape(const std::string& array) const {
-  return at(array).shape;
-}
-
 Doubles Golden::numbers(const std::string& array) const {
-  return std::visit([&](const auto& e) { return converted<double>(array, e); }, at(array).elements);
+  const TensorBytes& x = at(array);
+  if (x.dtype == "F64") return converted<double>(x);
+  if (x.dtype == "F32") return converted<float>(x);
+  if (x.dtype == "I64") return converted<int64_t>(x);
+  if (x.dtype == "BOOL" || x.dtype == "U8") return converted<uint8_t>(x);
+  fail("golden: " + name_ + ": " + array + ": expected F64, F32, I64, U8 or BOOL, but got " +
+       x.dtype);
 }
 
 std::vector<int64_t> Golden::integers(const std::string& array) const {
-  const Elements& elements = at(array).elements;
-  if (const auto* numbers = std::get_if<std::vector<int64_t>>(&elements)) return *numbers;
-  fail("golden: " + name_ + ": " + array + ": expected int64, but got another type");
+  const TensorBytes& x = at(array);
+  if (x.dtype == "I64") return elements<int64_t>(x);
+  fail("golden: " + name_ + ": " + array + ": expected I64, but got " + x.dtype);
+}
+
+std::vector<uint64_t> Golden::words(const std::string& array) const {
+  const TensorBytes& x = at(array);
+  if (x.dtype == "U64") return elements<uint64_t>(x);
+  fail("golden: " + name_ + ": " + array + ": expected U64, but got " + x.dtype);
 }
 
 oracle::Tensor<double> Golden::tensor(const std::string& array) const {
@@ -74,43 +71,6 @@ oracle::Tensor<double> Golden::tensor(const std::string& array) const {
   oracle::Tensor<double> tensor(axes[0], axes[1], axes[2], axes[3]);
   tensor.data = numbers(array);
   return tensor;
-}
-
-std::vector<std::string> Golden::answers() const {
-  std::vector<std::string> names;
-  for (const auto& [name, array] : arrays_) {
-    const bool is_gradient = name.starts_with("grad_") ||
-                             (name.starts_with("d") && has(name.substr(1))) ||
-                             (name.starts_with("d_") && has(name.substr(2)));
-    const bool is_out = name == "out" || name == "out_re" || name == "out_im";
-    if (is_out || is_gradient) names.push_back(name);
-  }
-  return names;
-}
-
-std::map<std::string, Path> golden_files() {
-  std::map<std::string, Path> files;
-  add_files(kept_folder(), files);
-  add_files(whole_folder(), files);
-  return files;
-}
-
-std::vector<std::string> kept_names() {
-  const Path list = kept_folder() / "files.txt";
-  std::ifstream file(list);
-  if (!file) fail("golden: " + list.string() + ": expected a list of the cases in the tree");
-  std::vector<std::string> names;
-  for (std::string name; std::getline(file, name);) names.push_back(name);
-  return names;
-}
-
-std::vector<std::string> names_starting_with(const std::vector<std::string_view>& prefixes) {
-  std::vector<std::string> names;
-  for (const auto& [name, path] : golden_files()) {
-    const auto starts = [&](std::string_view prefix) { return name.starts_with(prefix); };
-    if (std::any_of(prefixes.begin(), prefixes.end(), starts)) names.push_back(name);
-  }
-  return names;
 }
 
 std::string difference(const std::string& what, const Doubles& got, const Doubles& expected,

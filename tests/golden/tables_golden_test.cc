@@ -10,12 +10,9 @@
 #include "sextant/position/spectrum.h"
 #include "tests/attention/problem.h"
 #include "tests/golden/golden.h"
-#include "tests/golden/linear.h"
 
 namespace sextant::golden {
 namespace {
-
-Golden golden(const std::string& name) { return Golden(golden_files().at(name)); }
 
 // The array is [heads, heads]; row n holds the slopes for n heads.
 Doubles slopes_of(const Golden& file, const std::string& array, int64_t heads) {
@@ -25,7 +22,7 @@ Doubles slopes_of(const Golden& file, const std::string& array, int64_t heads) {
 }
 
 TEST(TablesGolden, SlopesAreThoseOfTheAuthorsForAnyHeadCount) {
-  const Golden file = golden("alibi_slopes");
+  const Golden file("alibi_slopes");
   const int64_t most = file.shape("slopes")[1];
   ASSERT_GE(most, 128);
   for (int64_t heads = 1; heads <= most; ++heads) {
@@ -43,7 +40,7 @@ TEST(TablesGolden, SlopesAreThoseOfTheAuthorsForAnyHeadCount) {
 }
 
 TEST(TablesGolden, T5BucketsAreThoseOfHuggingFace) {
-  const Golden file = golden("t5_bucket_tables");
+  const Golden file("t5_bucket_tables");
   const auto keys_before = file.integers("relative_position");  // key - query
   const struct {
     int64_t buckets, max_distance;
@@ -63,8 +60,7 @@ TEST(TablesGolden, T5BucketsAreThoseOfHuggingFace) {
 }
 
 TEST(TablesGolden, DebertaRowsAreThoseOfBothCodes) {
-  if (!golden_files().contains("deberta_log_bucket")) GTEST_SKIP() << "not kept in the tree";
-  const Golden file = golden("deberta_log_bucket");
+  const Golden file("deberta_log_bucket");
   using Flavour = DebertaBuckets::Flavour;
   const struct {
     int64_t buckets, max_positions;
@@ -90,7 +86,7 @@ class SinusoidGolden : public testing::Test {
     EXPECT_EQ(difference(array, rows, file_.numbers(array), 1e-14), "");
   }
 
-  Golden file_ = golden("sinusoidal_tables");
+  const Golden file_{"sinusoidal_tables"};
 };
 
 TEST_F(SinusoidGolden, LayoutsAreThoseOfTheCodesTheyComeFrom) {
@@ -136,63 +132,57 @@ TEST_F(SinusoidGolden, PaddingGetsZerosAndRealTokensCountOn) {
   EXPECT_EQ(difference("fairseq", rows, file_.numbers("fairseq_mask_out_d8"), 0x1p-24), "");
 }
 
-// A rotation for each of the file's bases. The files hold cosines and sines by [base, position,
-// pair].
-std::vector<Rotation> rotations(const Golden& file, bool float32_speeds) {
-  std::vector<Rotation> all;
-  for (const double base : file.meta().at("bases").get<Doubles>()) {
-    all.push_back(rotation(rotary({.dim = file.meta().at("rotary_dim").get<int64_t>(),
-                                   .base = base,
-                                   .float32_speeds = float32_speeds})));
-  }
-  return all;
-}
-
-void expect_phases(const Golden& file, bool float32_speeds, const std::string& suffix) {
+// The file's cosines and sines are by [base, position, pair].
+TEST(TablesGolden, PhasesAreExactToPosition2To40) {
+  const Golden file("rope_phase_u64");
+  std::vector<uint64_t> rounded;
   Doubles cosines, sines;
-  for (const Rotation& rotation : rotations(file, float32_speeds)) {
-    for (const double position : file.numbers("positions")) {  // all are integers below 2^53
-      for (const auto& pair : rotation.pairs) {
+  for (const double base : file.meta().at("bases").get<Doubles>()) {
+    const Rotation turns =
+        rotation(rotary({.dim = file.meta().at("rotary_dim").get<int64_t>(), .base = base}));
+    for (const auto& pair : turns.pairs) {
+      rounded.push_back(pair.speed.high + (pair.speed.low >> 63));
+    }
+    for (const uint64_t position : file.words("positions")) {
+      for (const auto& pair : turns.pairs) {
         const CosSin angle = cos_sin(pair.speed * static_cast<int64_t>(position));
         cosines.push_back(angle.cos);
         sines.push_back(angle.sin);
       }
     }
   }
-  EXPECT_EQ(difference("cos", cosines, file.numbers("cos" + suffix), 1e-15), "");
-  EXPECT_EQ(difference("sin", sines, file.numbers("sin" + suffix), 1e-15), "");
+  EXPECT_EQ(rounded, file.words("turn_u64"));
+  EXPECT_EQ(difference("cos", cosines, file.numbers("cos"), 1e-15), "");
+  EXPECT_EQ(difference("sin", sines, file.numbers("sin"), 1e-15), "");
 }
 
-TEST(TablesGolden, PhasesAreExactToPosition2To40) {
-  const Golden file = golden("rope_phase_u64");
-  const Array turns = read_npz(golden_files().at("rope_phase_u64")).at("turn_u64");
-  std::vector<uint64_t> rounded;
-  for (const Rotation& rotation : rotations(file, false)) {
-    for (const auto& pair : rotation.pairs) {
-      rounded.push_back(pair.speed.high + (pair.speed.low >> 63));
+// x w, split into heads: [rows, width], w [heads * columns, width] -> [1, heads, rows, columns].
+oracle::Tensor<double> projected(const Doubles& x, const Doubles& w, int64_t width, int64_t heads) {
+  const auto rows = static_cast<int64_t>(x.size()) / width;
+  oracle::Tensor<double> y(1, heads, rows, static_cast<int64_t>(w.size()) / width / heads);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t c = 0; c < y.columns; ++c) {
+        for (int64_t n = 0; n < width; ++n) {
+          y(0, h, i, c) += x[static_cast<size_t>(i * width + n)] *
+                           w[static_cast<size_t>((h * y.columns + c) * width + n)];
+        }
+      }
     }
   }
-  EXPECT_EQ(rounded, std::get<std::vector<uint64_t>>(turns.elements));
-  expect_phases(file, false, "");
-}
-
-TEST(TablesGolden, PhasesOfFloat32SpeedsAreExactToo) {
-  if (!golden_files().contains("rope_large_positions")) GTEST_SKIP() << "not kept in the tree";
-  const Golden file = golden("rope_large_positions");
-  expect_phases(file, false, "");
-  expect_phases(file, true, "_thetaf32");
+  return y;
 }
 
 TEST(TablesGolden, InterleavedAndHalfSplitWeightsGiveTheSameScores) {
-  const Golden file = golden("rope_layout_permutation");
+  const Golden file("rope_layout_permutation");
   const Doubles x = file.numbers("x");
   const auto& scores_shape = file.shape("scores_interleaved");
   const int64_t width = file.shape("x")[1], rows = file.shape("x")[0], heads = scores_shape[1];
   const auto expect_scores = [&](const std::string& suffix, Pairing pairing,
                                  const std::string& scores) {
     oracle::Problem<double> p;
-    p.q = split_heads(linear(x, file.numbers("Wq" + suffix), width), 1, rows, heads);
-    p.k = split_heads(linear(x, file.numbers("Wk" + suffix), width), 1, rows, heads);
+    p.q = projected(x, file.numbers("Wq" + suffix), width, heads);
+    p.k = projected(x, file.numbers("Wk" + suffix), width, heads);
     p.v = p.k;
     oracle::place_plainly(p, 0, oracle::whole_ranges(rows, rows));
     p.sweeps[0].rotation = rotation(rotary({.dim = p.q.columns, .pairing = pairing}));

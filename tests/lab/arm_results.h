@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sextant/lab/report/result.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/plan/arms.h"
+#include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
 

@@ -4,9 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "tests/lab/synthetic_text.h"
 #include "tests/lab/temporary_folder.h"
 

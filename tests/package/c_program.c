@@ -386,7 +386,7 @@ static void test_json(const char* config) {
   const size_t bytes = strlen(config);
   char* json = NULL;
   expect(sextant_explain_json(config, bytes, 0, &json) == SEXTANT_OK, "explanation");
-  expect(strstr(json, "\"schema\": 2") != NULL, "its schema");
+  expect(strstr(json, "\"schema\": 3") != NULL, "its schema");
   expect(strstr(json, "\"factor\": 4.0") != NULL, "its factor");
   sextant_free(json);
   json = NULL;

@@ -1,6 +1,6 @@
 // hugging_face_cases DIR: writes a folder for each case of tests/lab/families.h, as the laboratory
-// writes a trained model, with the logits of its decoder: DIR/NAME/{config.json, ..., tokens.npy,
-// logits.npy}.
+// writes a trained model, with the logits of its decoder: DIR/NAME/{config.json, ...,
+// logits.safetensors}.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
@@ -8,7 +8,8 @@
 #include <exception>
 #include <filesystem>
 
-#include "sextant/files/npy.h"
+#include "sextant/files/safetensors.h"
+#include "sextant/files/write_file.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "tests/lab/families.h"
 
@@ -21,10 +22,16 @@ void write_case(const FamilyCase& one, const std::filesystem::path& folder) {
   const std::string obstacle = write_model(one.config, decoder, folder);
   const std::vector<int64_t> tokens = family_tokens(4 * kFamilyLength);
   const at::Tensor logits = decoder.logits(at::tensor(tokens).unsqueeze(0)).contiguous();
-  const float* data = logits.data_ptr<float>();
-  write_npy(folder / "tokens.npy", {{1, 4 * kFamilyLength}, tokens});
-  write_npy(folder / "logits.npy",
-            {logits.sizes().vec(), std::vector<float>(data, data + logits.numel())});
+  const auto bytes = [](const void* data, size_t size) {
+    return std::string_view(static_cast<const char*>(data), size);
+  };
+  write_file(folder / "logits.safetensors",
+             safetensors_file({.tensors = {{"tokens",
+                                            "I64",
+                                            {1, 4 * kFamilyLength},
+                                            bytes(tokens.data(), tokens.size() * sizeof(int64_t))},
+                                           {"logits", "F32", logits.sizes().vec(),
+                                            bytes(logits.data_ptr(), logits.nbytes())}}}));
   fmt::print("{}\t{}\n", one.name, obstacle);
 }
 

@@ -13,6 +13,7 @@ import tempfile
 
 try:
     import numpy
+    import safetensors.torch
     import torch
     import transformers
 except ImportError as missing:
@@ -58,8 +59,8 @@ def main():
             if obstacle:
                 assert architecture == "SextantDecoder", architecture
                 continue
-            tokens = torch.from_numpy(numpy.load(folder / "tokens.npy"))
-            expected = numpy.load(folder / "logits.npy")
+            arrays = safetensors.torch.load_file(folder / "logits.safetensors")
+            tokens, expected = arrays["tokens"], arrays["logits"].numpy()
             try:
                 kind, got = logits(folder, tokens)
                 difference = float(numpy.abs(got - expected).max())

@@ -24,7 +24,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-// The first setting of a file of this type with 128 channels per head and the fields of `more`.
+// The first configuration of a file of this type with 128 channels per head and the fields of
+// `more`.
 RopeConfig first(const std::string& type, const json& more, const Overrides& overrides = {}) {
   json config = {{"model_type", type},
                  {"hidden_size", 4096},

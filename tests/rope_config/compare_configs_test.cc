@@ -268,15 +268,17 @@ TEST(CompareConfigs, AKindThatOneSideLacksIsNotJudged) {
   unnumbered.erase("num_hidden_layers");
   const ReadRopeConfig both = read(unnumbered);
   ReadRopeConfig two = both, three = both;
-  two.settings.push_back(two.settings.front());
-  two.settings.back().layers = "global";
-  three.settings.push_back(three.settings.front());
-  three.settings.back().layers = "chunked";
+  two.configs.push_back(two.configs.front());
+  two.configs.back().layers = "global";
+  three.configs.push_back(three.configs.front());
+  three.configs.back().layers = "chunked";
   const ConfigComparison result = compare_configs(two, three);
   EXPECT_TRUE(result.findings.empty());
   ASSERT_EQ(result.unjudged.size(), 2);
-  EXPECT_THAT(result.unjudged[0], HasSubstr("layers global: only the first"));
-  EXPECT_THAT(result.unjudged[1], HasSubstr("layers chunked: only the second"));
+  EXPECT_EQ(result.unjudged[0].what, "layers global");
+  EXPECT_THAT(result.unjudged[0].why, HasSubstr("only the first"));
+  EXPECT_EQ(result.unjudged[1].what, "layers chunked");
+  EXPECT_THAT(result.unjudged[1].why, HasSubstr("only the second"));
 }
 
 TEST(CompareConfigs, ASoundConversionHasNoFindings) {

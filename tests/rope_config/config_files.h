@@ -9,7 +9,7 @@
 namespace sextant::testing {
 
 inline std::vector<RopeConfig> read(const nlohmann::json& config, const Overrides& overrides = {}) {
-  return read_rope_config_bytes(config.dump(), overrides).settings;
+  return read_rope_config_bytes(config.dump(), overrides).configs;
 }
 
 inline nlohmann::json with(nlohmann::json config, const nlohmann::json& more) {

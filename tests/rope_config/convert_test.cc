@@ -1,4 +1,4 @@
-// Conversions: no dialect changes a frequency, and a setting that a dialect cannot express is
+// Conversions: no dialect changes a frequency, and a configuration that a dialect cannot express is
 // refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/rope_config/write_config.h"
 #include "tests/rope_config/published.h"
-#include "tests/rope_config/published_settings.h"
+#include "tests/rope_config/published_configs.h"
 
 namespace sextant::testing {
 namespace {
@@ -62,8 +62,8 @@ void expect_close(const RopeConfig& a, const RopeConfig& b) {
   EXPECT_EQ(explain(a, 0).target, explain(b, 0).target);
 }
 
-// Writes the settings in a dialect and parses them again; nullopt if the dialect cannot express
-// them.
+// Writes the configurations in a dialect and parses them again; nullopt if the dialect cannot
+// express them.
 std::optional<std::vector<RopeConfig>> there_and_back(const ReadRopeConfig& read,
                                                       const std::string& dialect) {
   std::string written;
@@ -73,10 +73,10 @@ std::optional<std::vector<RopeConfig>> there_and_back(const ReadRopeConfig& read
     EXPECT_THAT(error.what(), HasSubstr("convert: "));
     return {};
   }
-  const RopeConfig& first = read.settings[0];
+  const RopeConfig& first = read.configs[0];
   // Flags do not contain the size of heads.
   const bool flags = dialect == "llama.cpp" || dialect == "vllm";
-  return read_rope_config_bytes(written, {.head_dim = flags ? first.head_dim : 0}).settings;
+  return read_rope_config_bytes(written, {.head_dim = flags ? first.head_dim : 0}).configs;
 }
 
 TEST(Convert, ThereAndBackGivesTheSameFrequenciesBitByBit) {
@@ -90,7 +90,7 @@ TEST(Convert, ThereAndBackGivesTheSameFrequenciesBitByBit) {
       ++said[dialect];
       // Only a whole configuration contains windows and layers that do not rotate.
       const bool whole = std::string(dialect).starts_with("hf");
-      const auto before = whole ? read.settings : distinct_rotations(read.settings);
+      const auto before = whole ? read.configs : distinct_rotations(read.configs);
       const auto after = whole ? *back : distinct_rotations(*back);
       ASSERT_EQ(after.size(), before.size());
       if (std::string(dialect) == "gguf") {
@@ -122,7 +122,7 @@ TEST(Convert, RefusesWhatADialectCannotSay) {
   error_of("gpt-oss", "gguf", "convert: gguf: truncate");
   error_of("gpt-oss", "llama.cpp", "convert: llama.cpp: truncate");
   error_of("internlm2", "gguf", "convert: gguf: dynamic: expected a fixed scaling");
-  error_of("gemma-3", "llama.cpp", "convert: llama.cpp: expected one setting");
+  error_of("gemma-3", "llama.cpp", "convert: llama.cpp: expected one configuration");
   const ReadRopeConfig two = read_rope_config_bytes(
       R"({"head_dim": 64, "rope_parameters": {
           "full_attention": {"rope_type": "linear", "factor": 8, "rope_theta": 1e6},
@@ -133,7 +133,7 @@ TEST(Convert, RefusesWhatADialectCannotSay) {
   error_of("qwen-1", "hf5", "convert: qwen-ntk: expected a scaling that Hugging Face has");
   error_of(
       "gpt-neox-partial", "llama.cpp",
-      "convert: llama.cpp: partial_rotary_factor: expected all 96 channels to turn, but got 24");
+      "convert: llama.cpp: partial_rotary_factor: expected all 96 channels to rotate, but got 24");
   error_of("qwen2-vl", "llama.cpp", "convert: llama.cpp: mrope_section: expected none");
   for (const char* to : {"gguf", "llama.cpp", "vllm", "hf4"}) {
     error_of("ministral-3", to, "llama_4_scaling_beta: expected none");
@@ -151,11 +151,11 @@ TEST(Convert, RefusesWhatADialectCannotSay) {
 }
 
 TEST(Convert, DualChunksAreTheModelsOnly) {
-  const RopeConfig setting{.head_dim = 64, .rotary_dim = 64, .base = 1e7, .dual_chunk = 262144};
+  const RopeConfig rope{.head_dim = 64, .rotary_dim = 64, .base = 1e7, .dual_chunk = 262144};
   for (const char* to : {"gguf", "llama.cpp"}) {
     EXPECT_THAT(
         [&] {
-          write_rope_config({"", "", {setting}}, to);
+          write_rope_config({"", "", {rope}}, to);
         },
         ThrowsMessage<Error>(HasSubstr("dual_chunk_attention_config: expected none")));
   }
@@ -191,7 +191,7 @@ TEST(Convert, KeepsThePartOfEachTypeOfLayer) {
       R"( "partial_rotary_factor": 0.5},
           "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}})",
       {});
-  const auto back = read_rope_config_bytes(write_rope_config(read, "hf5"), {}).settings;
+  const auto back = read_rope_config_bytes(write_rope_config(read, "hf5"), {}).configs;
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[0].rotary_dim, 32);
   EXPECT_EQ(back[1].rotary_dim, 16);
@@ -213,8 +213,8 @@ TEST(Convert, HeadsOfLayersWithAWindowHaveTheirSize) {
 TEST(Convert, ThePartOfTheChannelsIsExact) {
   for (int64_t all = 2; all <= 128; all += 2) {
     for (int64_t some = 2; some <= all; some += 2) {
-      const RopeConfig setting{.head_dim = all, .rotary_dim = some, .base = 1e4};
-      const json config = write_hugging_face({}, {setting}, some % 4 == 0 ? 4 : 5);
+      const RopeConfig rope{.head_dim = all, .rotary_dim = some, .base = 1e4};
+      const json config = write_hugging_face({}, {rope}, some % 4 == 0 ? 4 : 5);
       EXPECT_EQ(read_hugging_face(config).at(0).rotary_dim, some) << all;
     }
   }
@@ -235,7 +235,7 @@ TEST(Convert, LatentAttentionTellsVllmItsSizes) {
   const ReadRopeConfig read = read_rope_config_bytes(config("deepseek-v3"), {});
   const std::string line = write_rope_config(read, "vllm");
   EXPECT_THAT(line, Not(HasSubstr("partial_rotary_factor")));
-  const RopeConfig back = read_rope_config_bytes(line, {}).settings.at(0);
+  const RopeConfig back = read_rope_config_bytes(line, {}).configs.at(0);
   EXPECT_EQ(back.rotary_dim, 64);
   EXPECT_EQ(back.head_dim, 192);
   EXPECT_NEAR(back.scaling.score_factor, 1.8739, 5e-5);

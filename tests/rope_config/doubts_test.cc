@@ -24,7 +24,7 @@ using testing::with;
 
 std::vector<std::string> doubts(const ReadRopeConfig& read) {
   std::vector<std::string> all;
-  for (const RopeConfig& group : read.settings)
+  for (const RopeConfig& group : read.configs)
     for (std::string& doubt : doubts_of(group)) all.push_back(std::move(doubt));
   return all;
 }

@@ -53,7 +53,7 @@ void refuse_config(const std::string& config, const char* words) {
 // Reads a file of the most layers, each with fields of its own. If each layer parsed the whole file
 // again, this would take minutes and CTest would time out.
 std::vector<RopeConfig> read_long(const json& config) {
-  return read_rope_config_bytes(config.dump(), {}).settings;
+  return read_rope_config_bytes(config.dump(), {}).configs;
 }
 
 template <class F>
@@ -239,9 +239,9 @@ TEST(Config, TheLargestNumbersAreExplained) {
                        {"rope_theta", 1e30},
                        {"max_position_embeddings", int64_t{1} << 40},
                        {"rope_scaling", {{"type", "linear"}, {"factor", 1e9}}}};
-  const RopeConfig setting = read_long(config).at(0);
+  const RopeConfig rope = read_long(config).at(0);
   for (const int64_t length : {int64_t{0}, int64_t{1}, int64_t{1} << 40}) {
-    const Explained explained = explain(setting, length);
+    const Explained explained = explain(rope, length);
     for (const PairExplained& pair : explained.pairs) EXPECT_GE(pair.leaves, 0);
     EXPECT_GT(explained.target, 0);
   }

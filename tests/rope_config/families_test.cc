@@ -132,6 +132,26 @@ TEST(Families, TablesThatAreWrongAreNamed) {
   error_of(R"({"code": "c", "versions": "1", "families": []})", "versions: expected no such key");
   error_of(R"({"code": "c", "families": [{"types": ["a"], "source": "a"}]})",
            "families: a: expected a code and its version");
+  error_of(R"({"code": "c", "version": "1", "families": [], "unrotated": {"t5": ["a"]}})",
+           "families: t5: expected an object");
+  error_of(R"({"code": "c", "version": "1", "families": [], "unrotated": {"t5": {"a": []}}})",
+           "types: expected at least one model_type");
+}
+
+TEST(Families, ShortTablesAreRows) {
+  const std::vector<Family> all = parse_families(
+      R"({"code": "c", "version": "1", "families": [], "unrotated": {"t5": {"a": ["b", "c"]}},
+          "wrappers": {"llm text_config": {"models/d/e.py": {"f": "g", "h": ""}}}})");
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].types, (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(all[0].source, "models/a/modeling_a.py");
+  EXPECT_EQ(all[0].instead, "t5");
+  EXPECT_EQ(all[1].types, std::vector<std::string>{"f"});
+  EXPECT_EQ(all[1].source, "models/d/e.py");
+  EXPECT_EQ(all[1].language_model, (std::vector<std::string>{"llm", "text_config"}));
+  EXPECT_EQ(all[1].defaults.at("model_type"), "g");
+  EXPECT_TRUE(all[2].defaults.empty());
+  EXPECT_EQ(all[2].origin(), "c 1");
 }
 
 // A file of each type without other fields is explained, or refused with a message that names a
@@ -142,9 +162,9 @@ TEST(Families, EveryTypeIsAnsweredOrAskedFor) {
       const std::string config = json({{"model_type", type}}).dump();
       try {
         const auto read = read_rope_config_bytes(config, {});
-        EXPECT_FALSE(read.settings.empty());
+        EXPECT_FALSE(read.configs.empty());
         if (!family.instead.empty() && family.rotates.empty()) {
-          EXPECT_FALSE(read.settings[0].rotates) << type;
+          EXPECT_FALSE(read.configs[0].rotates) << type;
         }
       } catch (const Error& error) {
         EXPECT_THAT(error.what(), HasSubstr("config.json: ")) << type;

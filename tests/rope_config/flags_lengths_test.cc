@@ -33,11 +33,11 @@ TEST(LlamaCppFlags, TheContextIsTheLengthToJudgeBy) {
 TEST(LlamaCppFlags, TheLengthOfTrainingIsNotKnown) {
   for (const char* line :
        {"-m x.gguf --rope-scaling none -c 131072", "-m m.gguf -c 131072 --rope-freq-base 26000"}) {
-    const RopeConfig setting = read(line);
-    EXPECT_EQ(explain(setting, 0).trained, 0) << line;
-    EXPECT_EQ(explain(setting, 0).target, 131072) << line;
-    EXPECT_EQ(explain(setting, 0).first_leaving, 0) << line;
-    EXPECT_THAT(setting.scaling.warnings,
+    const RopeConfig rope = read(line);
+    EXPECT_EQ(explain(rope, 0).trained, 0) << line;
+    EXPECT_EQ(explain(rope, 0).target, 131072) << line;
+    EXPECT_EQ(explain(rope, 0).first_leaving, 0) << line;
+    EXPECT_THAT(rope.scaling.warnings,
                 Contains(HasSubstr("the length that the model was trained on is not known")))
         << line;
   }
@@ -76,7 +76,7 @@ TEST(VllmFlags, TheLengthIsTheOneToJudgeBy) {
 TEST(Flags, InterpolationDividesTheContext) {
   const RopeConfig linear =
       read_rope_config_bytes("--rope-scale 4 -c 16384", {.base = 1e4, .head_dim = 128})
-          .settings.at(0);
+          .configs.at(0);
   EXPECT_EQ(explain(linear, 0).trained, 4096);
   EXPECT_EQ(explain(linear, 0).target, 16384);
 }
@@ -89,12 +89,12 @@ TEST(VllmFlags, AreNotAskedForMoreThanAModelWasTrainedOn) {
           "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "sliding_window": 1024})",
       {});
   EXPECT_THAT(write_rope_config(gemma, "vllm"), HasSubstr("--max-model-len 131072"));
-  for (const RopeConfig& setting : gemma.settings) {
-    const Explained numbers = explain(setting, 0);
+  for (const RopeConfig& rope : gemma.configs) {
+    const Explained numbers = explain(rope, 0);
     EXPECT_EQ(numbers.trained, 131072);
     EXPECT_EQ(numbers.target, 131072);
   }
-  const RopeConfig& full = gemma.settings.at(gemma.settings.at(0).window == 0 ? 0 : 1);
+  const RopeConfig& full = gemma.configs.at(gemma.configs.at(0).window == 0 ? 0 : 1);
   const Explained numbers = explain(full, 0);
   EXPECT_EQ(numbers.factor, 8);
   EXPECT_EQ(numbers.first_leaving, 131072);

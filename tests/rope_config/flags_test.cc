@@ -18,17 +18,17 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-const Yarn& yarn_of(const RopeConfig& setting) {
-  return std::get<Yarn>(std::get<Stretch>(setting.scaling.stretch));
+const Yarn& yarn_of(const RopeConfig& rope) {
+  return std::get<Yarn>(std::get<Stretch>(rope.scaling.stretch));
 }
 
 // -c is the serving length.
 TEST(LlamaCppFlags, TheContextIsNotTheOriginalLength) {
-  const RopeConfig setting =
+  const RopeConfig rope =
       read("llama-server -c 131072 --rope-scaling yarn --rope-scale 4 --rope-freq-base 1000000");
-  EXPECT_EQ(yarn_of(setting).original_length, 32768);
-  EXPECT_THAT(setting.scaling.warnings, Contains(HasSubstr("--yarn-orig-ctx is missing")));
-  EXPECT_THAT(setting.scaling.warnings, Each(Not(HasSubstr("max_position_embeddings"))));
+  EXPECT_EQ(yarn_of(rope).original_length, 32768);
+  EXPECT_THAT(rope.scaling.warnings, Contains(HasSubstr("--yarn-orig-ctx is missing")));
+  EXPECT_THAT(rope.scaling.warnings, Each(Not(HasSubstr("max_position_embeddings"))));
   const RopeConfig given =
       read("-c 131072 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 40960");
   EXPECT_EQ(yarn_of(given).original_length, 40960);
@@ -42,21 +42,21 @@ TEST(LlamaCppFlags, TheContextIsNotTheOriginalLength) {
 }
 
 TEST(LlamaCppFlags, NoFlagSaysAGain) {
-  const RopeConfig setting =
+  const RopeConfig rope =
       read("--rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 4096 --yarn-attn-factor 0.5");
-  EXPECT_NEAR(spectrum_of(setting, 1).gain, 0.1 * std::log(4) + 1, 1e-15);
-  EXPECT_THAT(setting.scaling.warnings, Contains(HasSubstr("#17945")));
-  EXPECT_THAT(setting.scaling.warnings, Contains(HasSubstr("ik_llama.cpp still multiplies")));
+  EXPECT_NEAR(spectrum_of(rope, 1).gain, 0.1 * std::log(4) + 1, 1e-15);
+  EXPECT_THAT(rope.scaling.warnings, Contains(HasSubstr("#17945")));
+  EXPECT_THAT(rope.scaling.warnings, Contains(HasSubstr("ik_llama.cpp still multiplies")));
 }
 
 TEST(VllmFlags, DottedNamesAreObjects) {
-  const RopeConfig setting = read(
+  const RopeConfig rope = read(
       "vllm serve m --hf-overrides.rope_parameters.rope_type yarn "
       "--hf_overrides.rope_parameters.factor=4.0 --max-model-len 131072 "
       "--hf-overrides.rope_parameters.original_max_position_embeddings 32768");
-  EXPECT_EQ(yarn_of(setting).factor, 4);
-  EXPECT_EQ(yarn_of(setting).original_length, 32768);
-  EXPECT_NEAR(spectrum_of(setting, 1).gain, 0.1 * std::log(4) + 1, 1e-15);
+  EXPECT_EQ(yarn_of(rope).factor, 4);
+  EXPECT_EQ(yarn_of(rope).original_length, 32768);
+  EXPECT_NEAR(spectrum_of(rope, 1).gain, 0.1 * std::log(4) + 1, 1e-15);
   const RopeConfig old =
       read("vllm serve m --rope-scaling.rope_type linear --rope-scaling.factor 2");
   EXPECT_EQ(std::get<Linear>(std::get<Stretch>(old.scaling.stretch)).factor, 2);
@@ -98,10 +98,10 @@ TEST(VllmFlags, LaterVersionsDoNotReadAttnFactor) {
 TEST(VllmFlags, LengthsGoWhereTheOverrideIs) {
   const std::string start =
       R"(vllm serve m --max-model-len 65536 --hf-overrides '{"text_config": {)";
-  const RopeConfig setting = read(start + R"("rope_parameters": {"rope_type": "linear",
+  const RopeConfig rope = read(start + R"("rope_parameters": {"rope_type": "linear",
       "rope_theta": 1e6, "factor": 2}}}')");
-  EXPECT_EQ(setting.max_length, 65536);
-  EXPECT_EQ(std::get<Linear>(std::get<Stretch>(setting.scaling.stretch)).factor, 2);
+  EXPECT_EQ(rope.max_length, 65536);
+  EXPECT_EQ(std::get<Linear>(std::get<Stretch>(rope.scaling.stretch)).factor, 2);
   const RopeConfig both = read(start + R"("max_position_embeddings": 32768}}')");
   EXPECT_EQ(both.max_length, 32768);
   EXPECT_THAT(both.scaling.warnings, Contains(HasSubstr("--max-model-len says 65536")));
@@ -178,11 +178,11 @@ TEST(LlamaCppFlags, TwoScalesAreAlike) {
 }
 
 TEST(LlamaCppFlags, TheEnvironmentIsRead) {
-  const RopeConfig setting = read(
+  const RopeConfig rope = read(
       "LLAMA_ARG_CTX_SIZE=131072 LLAMA_ARG_ROPE_SCALING_TYPE=yarn LLAMA_ARG_ROPE_SCALE=8 "
       "llama-server -m x.gguf --rope-scale 4 --yarn-orig-ctx 32768");
-  EXPECT_EQ(yarn_of(setting).factor, 4);
-  EXPECT_EQ(explain(setting, 0).target, 131072);
+  EXPECT_EQ(yarn_of(rope).factor, 4);
+  EXPECT_EQ(explain(rope, 0).target, 131072);
 }
 
 TEST(LlamaCppFlags, NoneOfTheirWarningsIsAboutAConfig) {
@@ -212,15 +212,15 @@ TEST(VllmFlags, AnOriginalLengthIsAskedFor) {
 // vLLM's base does not grow with the length, and without max_trained_positions it is the plain
 // base.
 TEST(VllmFlags, DynamicIsPlain) {
-  const RopeConfig setting = read(
+  const RopeConfig rope = read(
       R"(vllm serve x --hf-overrides '{"rope_scaling": {"rope_type":"dynamic","factor":8.0}}'
       --max-model-len 120000)");
-  const Explained numbers = explain(setting, 0);
+  const Explained numbers = explain(rope, 0);
   EXPECT_EQ(numbers.trained, 0);
   EXPECT_EQ(numbers.factor, 1);
   EXPECT_EQ(numbers.pairs.back().stretched, numbers.pairs.back().speed);
-  EXPECT_THAT(setting.scaling.warnings, Contains(HasSubstr(engine_fact("vllm.dynamic"))));
-  EXPECT_THAT(setting.scaling.warnings, Each(Not(HasSubstr("has no effect"))));
+  EXPECT_THAT(rope.scaling.warnings, Contains(HasSubstr(engine_fact("vllm.dynamic"))));
+  EXPECT_THAT(rope.scaling.warnings, Each(Not(HasSubstr("has no effect"))));
 }
 
 // Since 0.30 vLLM computes the gain as transformers does; a warning says this and what earlier
@@ -231,9 +231,9 @@ TEST(VllmFlags, TheGainIsThatOfItsVersions) {
       "original_max_position_embeddings":32768)";
   for (const char* rest :
        {R"(,"attention_factor":1.0}}')", R"(,"mscale":1.0,"mscale_all_dim":1.0}}')"}) {
-    const RopeConfig setting = read(start + rest);
-    EXPECT_EQ(explain(setting, 0).gain, 1) << rest;
-    EXPECT_THAT(setting.scaling.warnings, Contains(engine_fact("vllm.attention_factor"))) << rest;
+    const RopeConfig rope = read(start + rest);
+    EXPECT_EQ(explain(rope, 0).gain, 1) << rest;
+    EXPECT_THAT(rope.scaling.warnings, Contains(engine_fact("vllm.attention_factor"))) << rest;
   }
   const RopeConfig alone = read(start + R"(,"mscale_all_dim":1.0}}')");
   EXPECT_NEAR(explain(alone, 0).gain, 0.1 * std::log(4) + 1, 1e-15);
@@ -256,11 +256,11 @@ TEST(HuggingFace, AnotherGainOfYarnIsWarnedOf) {
 
 // The type's name means that vLLM's code of latent attention multiplies all scores.
 TEST(VllmFlags, DeepseeksYarnScalesScores) {
-  const RopeConfig setting = read(
+  const RopeConfig rope = read(
       R"(vllm serve x --hf-overrides '{"rope_scaling":{"rope_type":"deepseek_yarn","factor":40.0,
       "original_max_position_embeddings":4096,"mscale":1.0,"mscale_all_dim":1.0}}')");
-  EXPECT_NEAR(setting.scaling.score_factor, std::pow(0.1 * std::log(40) + 1, 2), 1e-12);
-  EXPECT_EQ(explain(setting, 0).gain, 1);
+  EXPECT_NEAR(rope.scaling.score_factor, std::pow(0.1 * std::log(40) + 1, 2), 1e-12);
+  EXPECT_EQ(explain(rope, 0).gain, 1);
 }
 
 TEST(VllmFlags, TwoScalingsContradict) {
@@ -289,11 +289,11 @@ TEST(VllmFlags, TwoScalingsContradict) {
 }
 
 TEST(VllmFlags, QuotesMayBeEscaped) {
-  const RopeConfig setting = read(
+  const RopeConfig rope = read(
       R"(vllm serve x --hf-overrides "{\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,)"
       R"(\"original_max_position_embeddings\":32768}}" --max-model-len 131072)");
-  EXPECT_EQ(yarn_of(setting).factor, 4);
-  EXPECT_EQ(yarn_of(setting).original_length, 32768);
+  EXPECT_EQ(yarn_of(rope).factor, 4);
+  EXPECT_EQ(yarn_of(rope).original_length, 32768);
 }
 
 TEST(EngineFacts, CarryVersions) {
@@ -304,7 +304,7 @@ TEST(EngineFacts, CarryVersions) {
 
 TEST(Flags, MeanWhatTheEnginesDo) {
   const auto of = [](const std::string& text) {
-    return read_rope_config_bytes(text, {.base = 10000, .head_dim = 128}).settings.at(0);
+    return read_rope_config_bytes(text, {.base = 10000, .head_dim = 128}).configs.at(0);
   };
   const RopeConfig yarn = of(
       "llama-server --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 --rope-freq-base 1e6");
@@ -338,7 +338,7 @@ TEST(Flags, MeanWhatTheEnginesDo) {
 // Lines as users paste them.
 TEST(Flags, WholeCommandLinesAreRead) {
   const auto of = [](const std::string& text) {
-    return read_rope_config_bytes(text, {.base = 1e6, .head_dim = 128}).settings.at(0);
+    return read_rope_config_bytes(text, {.base = 1e6, .head_dim = 128}).configs.at(0);
   };
   const RopeConfig server =
       of("./llama-server -m /models/qwen2.5.gguf -c 131072 -ngl 99 -fa --rope-scaling yarn \\\n"

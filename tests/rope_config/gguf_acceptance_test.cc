@@ -20,13 +20,13 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-// The settings of a file of 8 layers.
+// The configurations of a file of 8 layers.
 std::vector<RopeConfig> read(const std::string& arch, const Metadata& keys,
                              const Tensors& tensors = {}) {
-  return read_gguf(arch, with({{"block_count", uint64_t{8}}}, keys), tensors).settings;
+  return read_gguf(arch, with({{"block_count", uint64_t{8}}}, keys), tensors).configs;
 }
 
-double gain(const RopeConfig& setting) { return spectrum_of(setting, 1).gain; }
+double gain(const RopeConfig& rope) { return spectrum_of(rope, 1).gain; }
 
 std::vector<float> halves(size_t pairs, float slow) {
   std::vector<float> divisors(pairs, slow);
@@ -51,7 +51,7 @@ void expect_refused(const ReadRopeConfig& from, const std::string& to, const std
 }
 
 std::vector<int64_t> rotating(const ReadRopeConfig& read) {
-  for (const RopeConfig& group : read.settings) {
+  for (const RopeConfig& group : read.configs) {
     if (group.rotates) return group.layer_numbers;
   }
   return {};
@@ -119,11 +119,11 @@ TEST(GgufGains, OfOneButForFloat32AreOne) {
 TEST(GgufScores, OfLatentAttentionGrowWithEveryScaling) {
   const double temperature = 0.1 * std::log(64) + 1;
   for (const char* arch : {"deepseek2", "glm-dsa"}) {
-    const RopeConfig setting =
+    const RopeConfig rope =
         read(arch, with(scaling("yarn", 64, 4096), {{"rope.dimension_count", uint64_t{64}}})).at(0);
-    EXPECT_NEAR(setting.scaling.score_factor, std::pow(temperature, 2), 1e-12) << arch;
-    EXPECT_NEAR(gain(setting), temperature, 1e-12) << arch;
-    EXPECT_THAT(setting.scaling.warnings, Contains(HasSubstr("multiplies all scores by"))) << arch;
+    EXPECT_NEAR(rope.scaling.score_factor, std::pow(temperature, 2), 1e-12) << arch;
+    EXPECT_NEAR(gain(rope), temperature, 1e-12) << arch;
+    EXPECT_THAT(rope.scaling.warnings, Contains(HasSubstr("multiplies all scores by"))) << arch;
   }
   EXPECT_EQ(read("deepseek2", {}).at(0).scaling.score_factor, 1);
 }
@@ -189,7 +189,7 @@ TEST(GgufScores, AreScaledByTheKeyThatTheCodeReads) {
   EXPECT_NEAR(read("grok", keys).at(0).softmax_scale, 0.08838834764831845, 1e-15);
   keys["attention.output_scale"] = 0.08;
   const Explained numbers = explain(read("grok", keys).at(0), 0);
-  EXPECT_NEAR(numbers.turned_scale, 0.08 * std::pow(0.1 * std::log(16) + 1, 2), 1e-8);
+  EXPECT_NEAR(numbers.rotated_scale, 0.08 * std::pow(0.1 * std::log(16) + 1, 2), 1e-8);
   const RopeConfig llama = read("llama", {{"attention.scale", 0.0078125}}).at(0);
   EXPECT_EQ(llama.softmax_scale, 0);
   EXPECT_THAT(llama.scaling.warnings, Contains(HasSubstr("attention.scale is in the file, but")));
@@ -199,8 +199,8 @@ TEST(GgufScores, AreScaledByTheKeyThatTheCodeReads) {
 TEST(GgufYarn, HasItsKeysWhereTheCodeReadsThem) {
   const Metadata keys = with(scaling("yarn", 16, 8192), {{"rope.scaling.yarn_beta_fast", 4.0}});
   const auto fast = [&](const std::string& arch, const Metadata& all) {
-    const RopeConfig setting = read(arch, all).at(0);
-    return std::get<Yarn>(std::get<Stretch>(setting.scaling.stretch)).beta_fast;
+    const RopeConfig rope = read(arch, all).at(0);
+    return std::get<Yarn>(std::get<Stretch>(rope.scaling.stretch)).beta_fast;
   };
   EXPECT_EQ(fast("mistral3", keys), 4);
   EXPECT_EQ(fast("grok", scaling("yarn", 16, 8192)), 8);
@@ -215,18 +215,18 @@ TEST(GgufYarn, HasItsKeysWhereTheCodeReadsThem) {
 }
 
 TEST(GgufLayers, OfDeepSeek4HaveTheWindowBesideOthers) {
-  const auto settings =
+  const auto ropes =
       read("deepseek4", with(scaling("yarn", 16, 65536),
                              {{"rope.freq_base", 5e4},
                               {"attention.sliding_window", uint64_t{128}},
                               {"attention.compress_rope_freq_base", 160000.0},
                               {"attention.compress_ratios",
                                GgufArray{.numbers = {0, 4, 0, 4, 0, 4, 0, 4}, .count = 8}}}));
-  ASSERT_EQ(settings.size(), 2U);
-  EXPECT_EQ(settings[0].window, 0);
-  EXPECT_EQ(settings[1].window, 128);
-  EXPECT_EQ(settings[1].base, 5e4);
-  EXPECT_NEAR(frequency(settings[0], 63) * 16 / std::pow(160000, -126.0 / 128), 1, 1e-12);
+  ASSERT_EQ(ropes.size(), 2U);
+  EXPECT_EQ(ropes[0].window, 0);
+  EXPECT_EQ(ropes[1].window, 128);
+  EXPECT_EQ(ropes[1].base, 5e4);
+  EXPECT_NEAR(frequency(ropes[0], 63) * 16 / std::pow(160000, -126.0 / 128), 1, 1e-12);
 }
 
 TEST(GgufLayers, ThatDoNotRotateAreWrittenOrRefused) {
@@ -238,15 +238,15 @@ TEST(GgufLayers, ThatDoNotRotateAreWrittenOrRefused) {
   const ReadRopeConfig granite = converted(
       config(R"("model_type": "granite_swa", "rope_theta": 10000.0, "sliding_window": 4096,
                 "layer_rope_theta": [10000.0, 0, 10000.0, 0, 10000.0, 0, 10000.0, 0])"));
-  EXPECT_EQ(granite.settings.back().layer_numbers, (std::vector<int64_t>{1, 3, 5, 7}));
-  EXPECT_FALSE(granite.settings.back().rotates);
+  EXPECT_EQ(granite.configs.back().layer_numbers, (std::vector<int64_t>{1, 3, 5, 7}));
+  EXPECT_FALSE(granite.configs.back().rotates);
   for (const char* type : {"cohere2", "cohere2_moe"}) {
     const ReadRopeConfig cohere =
         converted(config(std::string(R"("rope_theta": 10000.0, "sliding_window": 4096,
                                         "model_type": ")") +
                          type + "\""));
     EXPECT_EQ(rotating(cohere), (std::vector<int64_t>{0, 1, 2, 4, 5, 6})) << type;
-    EXPECT_EQ(cohere.settings.at(0).window, 4096) << type;
+    EXPECT_EQ(cohere.configs.at(0).window, 4096) << type;
   }
 }
 
@@ -281,11 +281,10 @@ TEST(GgufLayers, HaveAWindowAsTheCodeDecides) {
 }
 
 TEST(GgufWriter, NeedsTheAxesThatTheLoaderNeeds) {
-  RopeConfig setting{
-      .model_type = "qwen2_5_vl_text", .head_dim = 128, .rotary_dim = 128, .base = 1e6};
-  expect_refused({"", "", {setting}}, "gguf", "mrope_section: expected the pairs of each axis");
-  setting.scaling.sections = {16, 24, 24};
-  expect_refused({"", "", {setting}}, "llama.cpp",
+  RopeConfig rope{.model_type = "qwen2_5_vl_text", .head_dim = 128, .rotary_dim = 128, .base = 1e6};
+  expect_refused({"", "", {rope}}, "gguf", "mrope_section: expected the pairs of each axis");
+  rope.scaling.sections = {16, 24, 24};
+  expect_refused({"", "", {rope}}, "llama.cpp",
                  "(rope.dimension_sections, which --to gguf writes), and beside such a file the "
                  "flags are --rope-freq-base 1000000.0");
   EXPECT_THAT(read("qwen2vl", {}).at(0).scaling.warnings,
@@ -305,8 +304,8 @@ TEST(Writers, SayNothingOfALawWithoutStrength) {
   for (const char* to : {"gguf", "vllm", "hf4", "hf5", "llama.cpp"}) {
     EXPECT_NO_THROW(write_rope_config(devstral, to)) << to;
   }
-  EXPECT_EQ(query_law_of(devstral.settings.at(0)), "");
-  EXPECT_EQ(converted(devstral).settings.at(0).scaling.query_scale.law, QueryLaw::kNone);
+  EXPECT_EQ(query_law_of(devstral.configs.at(0)), "");
+  EXPECT_EQ(converted(devstral).configs.at(0).scaling.query_scale.law, QueryLaw::kNone);
 }
 
 TEST(GgufWriter, KnowsTheTypesOfModelsWithinOthers) {

@@ -39,8 +39,8 @@ inline Metadata with(Metadata keys, const Metadata& more) {
 }
 
 // The frequency of a pair in radians per position, for a sequence of this length.
-inline double frequency(const RopeConfig& setting, size_t pair, int64_t length = 1) {
-  return static_cast<double>(spectrum_of(setting, length).pairs.at(pair).speed);
+inline double frequency(const RopeConfig& rope, size_t pair, int64_t length = 1) {
+  return static_cast<double>(spectrum_of(rope, length).pairs.at(pair).speed);
 }
 
 }  // namespace sextant::testing

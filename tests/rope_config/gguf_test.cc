@@ -21,27 +21,27 @@ using ::testing::ThrowsMessage;
 TEST(GgufArchitectures, MeanTheirOwnByTheLogMultiplier) {
   Metadata keys = scaling("yarn", 48, 8192);
   keys["rope.scaling.yarn_log_multiplier"] = 1.0;
-  const RopeConfig mistral = read_gguf("mistral3", keys).settings.at(0);
+  const RopeConfig mistral = read_gguf("mistral3", keys).configs.at(0);
   EXPECT_EQ(spectrum_of(mistral, 1).gain, 1);
   EXPECT_EQ(mistral.scaling.score_factor, 1);
   EXPECT_NEAR(frequency(mistral, 63) * 48 / std::pow(1e6, -126.0 / 128), 1, 1e-12);
   keys["rope.scaling.yarn_log_multiplier"] = 0.0707;
   keys["rope.dimension_count"] = uint64_t{64};
-  const RopeConfig deepseek = read_gguf("deepseek2", keys).settings.at(0);
+  const RopeConfig deepseek = read_gguf("deepseek2", keys).configs.at(0);
   EXPECT_EQ(spectrum_of(deepseek, 1).gain, 1);
   EXPECT_NEAR(deepseek.scaling.score_factor, std::pow(0.0707 * std::log(48) + 1, 2), 1e-6);
-  const RopeConfig llama = read_gguf("llama", keys).settings.at(0);
+  const RopeConfig llama = read_gguf("llama", keys).configs.at(0);
   EXPECT_THAT(llama.scaling.warnings, Contains(HasSubstr("yarn_log_multiplier means different")));
 }
 
 TEST(GgufArchitectures, LawForQueriesIsRead) {
   Metadata keys = scaling("yarn", 48, 8192);
   keys["attention.temperature_scale"] = 0.1F;
-  const RopeConfig mistral = read_gguf("mistral3", keys).settings.at(0);
+  const RopeConfig mistral = read_gguf("mistral3", keys).configs.at(0);
   EXPECT_EQ(mistral.scaling.query_scale.law, QueryLaw::kMinistral);
   EXPECT_EQ(mistral.scaling.query_scale.length, 8192);
   EXPECT_NEAR(mistral.scaling.query_scale.strength, 0.1, 1e-8);
-  const RopeConfig llama = read_gguf("llama", keys).settings.at(0);
+  const RopeConfig llama = read_gguf("llama", keys).configs.at(0);
   EXPECT_EQ(llama.scaling.query_scale.law, QueryLaw::kNone);
   EXPECT_THAT(llama.scaling.warnings, Contains(HasSubstr("temperature_scale is in the file")));
 }
@@ -53,32 +53,32 @@ TEST(GgufArchitectures, UnknownKeysAreNamedTogether) {
       },
       ThrowsMessage<Error>(HasSubstr(
           R"("llama.attention.temperature_slope", "llama.rope.speed": expected no key)")));
-  EXPECT_THAT(read_gguf("frob", {}).settings.at(0).scaling.warnings,
+  EXPECT_THAT(read_gguf("frob", {}).configs.at(0).scaling.warnings,
               Contains(HasSubstr("not audited: frob")));
 }
 
 TEST(GgufArchitectures, KnowWhetherAndWhereTheyRotate) {
-  const RopeConfig nemotron = read_gguf("nemotron_h", {}).settings.at(0);
+  const RopeConfig nemotron = read_gguf("nemotron_h", {}).configs.at(0);
   EXPECT_FALSE(nemotron.rotates);
   EXPECT_EQ(nemotron.instead, "none");
-  EXPECT_EQ(read_gguf("bloom", {}).settings.at(0).instead, "alibi");
+  EXPECT_EQ(read_gguf("bloom", {}).configs.at(0).instead, "alibi");
   EXPECT_FALSE(
-      read_gguf("granitehybrid", {{"rope.scaling.finetuned", false}}).settings.at(0).rotates);
-  EXPECT_TRUE(read_gguf("granitehybrid", {}).settings.at(0).rotates);
-  const auto smol = read_gguf("smollm3", {{"block_count", uint64_t{8}}}).settings;
+      read_gguf("granitehybrid", {{"rope.scaling.finetuned", false}}).configs.at(0).rotates);
+  EXPECT_TRUE(read_gguf("granitehybrid", {}).configs.at(0).rotates);
+  const auto smol = read_gguf("smollm3", {{"block_count", uint64_t{8}}}).configs;
   ASSERT_EQ(smol.size(), 2U);
   EXPECT_EQ(smol[0].layer_numbers, (std::vector<int64_t>{0, 1, 2, 4, 5, 6}));
   EXPECT_EQ(smol[1].layer_numbers, (std::vector<int64_t>{3, 7}));
   EXPECT_FALSE(smol[1].rotates);
   const auto cohere = read_gguf("cohere2", {{"block_count", uint64_t{8}},
                                             {"attention.sliding_window", uint64_t{4096}}})
-                          .settings;
+                          .configs;
   ASSERT_EQ(cohere.size(), 2U);
   EXPECT_TRUE(cohere[0].rotates);
   EXPECT_EQ(cohere[0].window, 4096);
   EXPECT_EQ(cohere[1].layer_numbers, (std::vector<int64_t>{3, 7}));
   EXPECT_FALSE(cohere[1].rotates);
-  const auto scout = read_gguf("llama4", {{"block_count", uint64_t{8}}}).settings;
+  const auto scout = read_gguf("llama4", {{"block_count", uint64_t{8}}}).configs;
   ASSERT_EQ(scout.size(), 2U);
   EXPECT_EQ(scout[0].chunk, 8192);
   EXPECT_FALSE(scout[1].rotates);
@@ -86,9 +86,9 @@ TEST(GgufArchitectures, KnowWhetherAndWhereTheyRotate) {
 }
 
 TEST(GgufArchitectures, SayHowPairsAreFormed) {
-  EXPECT_EQ(read_gguf("llama", {}).settings.at(0).pairing, Pairing::kInterleaved);
-  EXPECT_EQ(read_gguf("qwen2", {}).settings.at(0).pairing, Pairing::kHalfSplit);
-  EXPECT_EQ(read_gguf("frob", {}).settings.at(0).pairing, std::nullopt);
+  EXPECT_EQ(read_gguf("llama", {}).configs.at(0).pairing, Pairing::kInterleaved);
+  EXPECT_EQ(read_gguf("qwen2", {}).configs.at(0).pairing, Pairing::kHalfSplit);
+  EXPECT_EQ(read_gguf("frob", {}).configs.at(0).pairing, std::nullopt);
 }
 
 // Gemma 4: 64 of 256 pairs rotate in layers without a window.
@@ -103,7 +103,7 @@ TEST(GgufArchitectures, HugeDivisorsArePairsThatDoNotRotate) {
                                 {"rope.dimension_count", uint64_t{512}},
                                 {"rope.dimension_count_swa", uint64_t{256}}},
                                {{"rope_freqs.weight", divisors}})
-                         .settings;
+                         .configs;
   ASSERT_EQ(gemma.size(), 2U);
   EXPECT_EQ(gemma[0].scaling.type, "proportional");
   EXPECT_NE(frequency(gemma[0], 63), 0);
@@ -119,7 +119,7 @@ TEST(GgufArchitectures, DivisorsAreLlama3sOnlyIfTheyLookSo) {
   std::fill_n(llama.begin(), 30, 1.0F);
   for (size_t n = 0; n < odd.size(); ++n) odd[n] = n % 2 == 0 ? 1.5F : 2.5F;
   const auto type = [](const std::vector<float>& divisors) {
-    return read_gguf("llama", {}, {{"rope_freqs.weight", divisors}}).settings.at(0).scaling.type;
+    return read_gguf("llama", {}, {{"rope_freqs.weight", divisors}}).configs.at(0).scaling.type;
   };
   EXPECT_EQ(type(llama), "llama3");
   EXPECT_EQ(type(odd), "divisors by pair");
@@ -129,7 +129,7 @@ TEST(GgufArchitectures, DivisorsAreLlama3sOnlyIfTheyLookSo) {
 TEST(GgufArchitectures, AlphaIsAnotherBase) {
   const RopeConfig hunyuan =
       read_gguf("hunyuan-dense", {{"rope.freq_base", 1e4}, {"rope.scaling.alpha", 1000.0}})
-          .settings.at(0);
+          .configs.at(0);
   EXPECT_NEAR(hunyuan.base / (1e4 * std::pow(1000, 128.0 / 126)), 1, 1e-14);
 }
 
@@ -140,12 +140,12 @@ TEST(GgufArchitectures, CompressedLayersHaveTheirBase) {
   keys["attention.compress_rope_freq_base"] = 160000.0;
   keys["attention.compress_ratios"] = GgufArray{.numbers = {0, 4, 128}, .count = 3};
   keys["rope.dimension_count"] = uint64_t{64};
-  const auto settings = read_gguf("deepseek4", keys).settings;
-  ASSERT_EQ(settings.size(), 2U);
-  EXPECT_EQ(settings[0].layer_numbers, (std::vector<int64_t>{1, 2}));
-  EXPECT_NEAR(frequency(settings[0], 31) * 16 / std::pow(160000, -62.0 / 64), 1, 1e-12);
-  EXPECT_EQ(spectrum_of(settings[0], 1).gain, 1);
-  EXPECT_NEAR(frequency(settings[1], 31) / std::pow(1e4, -62.0 / 64), 1, 1e-12);
+  const auto ropes = read_gguf("deepseek4", keys).configs;
+  ASSERT_EQ(ropes.size(), 2U);
+  EXPECT_EQ(ropes[0].layer_numbers, (std::vector<int64_t>{1, 2}));
+  EXPECT_NEAR(frequency(ropes[0], 31) * 16 / std::pow(160000, -62.0 / 64), 1, 1e-12);
+  EXPECT_EQ(spectrum_of(ropes[0], 1).gain, 1);
+  EXPECT_NEAR(frequency(ropes[1], 31) / std::pow(1e4, -62.0 / 64), 1, 1e-12);
 }
 
 TEST(GgufArchitectures, LargeGemmasScaleByTheWidth) {
@@ -153,7 +153,7 @@ TEST(GgufArchitectures, LargeGemmasScaleByTheWidth) {
                          {"embedding_length", uint64_t{4608}},
                          {"attention.head_count", uint64_t{32}},
                          {"block_count", uint64_t{46}}};
-  EXPECT_NEAR(read_gguf("gemma2", keys).settings.at(0).softmax_scale, 1 / std::sqrt(144.0), 1e-15);
+  EXPECT_NEAR(read_gguf("gemma2", keys).configs.at(0).softmax_scale, 1 / std::sqrt(144.0), 1e-15);
 }
 
 TEST(GgufArchitectures, TheConvertersNamesOf2026AreKnown) {

@@ -110,10 +110,10 @@ TEST(ModelCode, DecidesWhetherAModelRotates) {
         json{{"model_type", "nemotron_h"}}, json{{"model_type", "inkling_mm_model"}},
         json{{"model_type", "inkling2_text"}}}) {
     SCOPED_TRACE(more.dump());
-    const auto settings = read(with(sizes, more));
-    ASSERT_EQ(settings.size(), 1U);
-    EXPECT_FALSE(settings[0].rotates);
-    EXPECT_TRUE(explain(settings[0], 0).pairs.empty());
+    const auto ropes = read(with(sizes, more));
+    ASSERT_EQ(ropes.size(), 1U);
+    EXPECT_FALSE(ropes[0].rotates);
+    EXPECT_TRUE(explain(ropes[0], 0).pairs.empty());
   }
   EXPECT_TRUE(read(with(sizes, {{"model_type", "granitemoehybrid"},
                                 {"layer_types", {"mamba", "attention"}},
@@ -168,24 +168,26 @@ TEST(ModelCode, SaysWhichLayersRotate) {
 }
 
 TEST(ModelCode, BasesByLayerAreGroups) {
-  const auto settings = read({{"model_type", "granite_swa"},
-                              {"head_dim", 128},
-                              {"num_hidden_layers", 4},
-                              {"hidden_size", 2560},
-                              {"num_attention_heads", 20},
-                              {"sliding_window", 128},
-                              {"layer_rope_theta", {5e5, 1e4, 0, 1e4}}});
-  ASSERT_EQ(settings.size(), 3U);
-  EXPECT_EQ(settings[0].base, 5e5);
-  EXPECT_THAT(settings[0].layer_numbers, ElementsAre(0));
-  EXPECT_EQ(settings[1].base, 1e4);
-  EXPECT_EQ(settings[1].window, 128);
-  EXPECT_THAT(settings[1].layer_numbers, ElementsAre(1, 3));
-  EXPECT_FALSE(settings[2].rotates);
+  const auto ropes = read({{"model_type", "granite_swa"},
+                           {"head_dim", 128},
+                           {"num_hidden_layers", 4},
+                           {"hidden_size", 2560},
+                           {"num_attention_heads", 20},
+                           {"sliding_window", 128},
+                           {"layer_rope_theta", {5e5, 1e4, 0, 1e4}}});
+  ASSERT_EQ(ropes.size(), 3U);
+  EXPECT_EQ(ropes[0].base, 5e5);
+  EXPECT_THAT(ropes[0].layer_numbers, ElementsAre(0));
+  EXPECT_EQ(ropes[1].base, 1e4);
+  EXPECT_EQ(ropes[1].window, 128);
+  EXPECT_THAT(ropes[1].layer_numbers, ElementsAre(1, 3));
+  EXPECT_FALSE(ropes[2].rotates);
 }
 
 TEST(ModelCode, ScalesTheSoftmax) {
-  const auto scale = [](const json& config) { return explain(read(config).at(0), 0).turned_scale; };
+  const auto scale = [](const json& config) {
+    return explain(read(config).at(0), 0).rotated_scale;
+  };
   // Values from the released files of Gemma 2 27B, Gemma 3 27B and Granite 3.3 8B.
   EXPECT_NEAR(scale({{"model_type", "gemma2"},
                      {"head_dim", 128},
@@ -256,7 +258,7 @@ TEST(ModelCode, LatentHeadsSayTheirChannels) {
 
 TEST(ModelCode, HeadsOfSingleLayersHaveTheirSize) {
   // The configuration that transformers 5.24 saves for Gemma 4.
-  const auto settings = read(
+  const auto ropes = read(
       {{"model_type", "gemma4_text"},
        {"head_dim", 256},
        {"num_hidden_layers", 6},
@@ -266,12 +268,12 @@ TEST(ModelCode, HeadsOfSingleLayersHaveTheirSize) {
         {{"full_attention",
           {{"rope_type", "proportional"}, {"partial_rotary_factor", 0.25}, {"rope_theta", 1e6}}},
          {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 1e4}}}}}});
-  ASSERT_EQ(settings.size(), 2U);
-  EXPECT_EQ(settings[0].head_dim, 512);
-  EXPECT_THAT(settings[0].layer_numbers, ElementsAre(5));
-  EXPECT_NE(frequency(settings[0], 63), 0);
-  EXPECT_EQ(frequency(settings[0], 64), 0);
-  EXPECT_EQ(settings[1].head_dim, 256);
+  ASSERT_EQ(ropes.size(), 2U);
+  EXPECT_EQ(ropes[0].head_dim, 512);
+  EXPECT_THAT(ropes[0].layer_numbers, ElementsAre(5));
+  EXPECT_NE(frequency(ropes[0], 63), 0);
+  EXPECT_EQ(frequency(ropes[0], 64), 0);
+  EXPECT_EQ(ropes[1].head_dim, 256);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Released models: settings that follow from their configurations by official code.
+// Released models: configurations that follow from their configurations by official code.
 //
 // released/README.md describes the sources of the values and the format of the files.
 #include <gmock/gmock.h>
@@ -43,19 +43,19 @@ json load(const std::string& name) {
   return json::parse(file);
 }
 
-// The settings to which a group of expectations applies: they have its kind of layers (if the
+// The configurations to which a group of expectations applies: they have its kind of layers (if the
 // reader names kinds), rotate or not as it does, and share a layer with it.
-std::vector<RopeConfig> settings_of(const json& group, const std::vector<RopeConfig>& settings) {
+std::vector<RopeConfig> configs_of(const json& group, const std::vector<RopeConfig>& ropes) {
   const std::string kind = group.value("layers", "");
   const auto numbers = group.value("layer_numbers", std::vector<int64_t>{});
   std::vector<RopeConfig> matching;
-  for (const RopeConfig& setting : settings) {
-    const auto& own = setting.layer_numbers;
+  for (const RopeConfig& rope : ropes) {
+    const auto& own = rope.layer_numbers;
     const bool shares =
         numbers.empty() || own.empty() || std::ranges::find_first_of(own, numbers) != own.end();
-    const bool named = kind.empty() || setting.layers.empty() || setting.layers == kind;
-    if (shares && named && setting.rotates == group.at("rotates").get<bool>()) {
-      matching.push_back(setting);
+    const bool named = kind.empty() || rope.layers.empty() || rope.layers == kind;
+    if (shares && named && rope.rotates == group.at("rotates").get<bool>()) {
+      matching.push_back(rope);
     }
   }
   return matching;
@@ -72,49 +72,49 @@ void expect_integer(const json& group, const char* key, int64_t got) {
   EXPECT_EQ(got, group.at(key).get<int64_t>()) << key;
 }
 
-void expect_frequencies(const json& group, const RopeConfig& setting) {
-  const int64_t length = group.value("length", std::max<int64_t>(setting.max_length, 1));
-  const Spectrum spectrum = spectrum_of(setting, length);
-  int64_t turning = 0;
+void expect_frequencies(const json& group, const RopeConfig& rope) {
+  const int64_t length = group.value("length", std::max<int64_t>(rope.max_length, 1));
+  const Spectrum spectrum = spectrum_of(rope, length);
+  int64_t rotating = 0;
   double slowest = HUGE_VAL;
   for (const auto& pair : spectrum.pairs) {
     const auto speed = static_cast<double>(pair.speed);
     if (speed == 0) continue;
-    ++turning;
+    ++rotating;
     slowest = std::min(slowest, speed);
   }
-  expect_integer(group, "pairs", turning);
+  expect_integer(group, "pairs", rotating);
   expect_near(group, "slowest", slowest);
   expect_near(group, "attention_factor", spectrum.gain);
-  const Explained explained = explain(setting, length);
+  const Explained explained = explain(rope, length);
   expect_near(group, "softmax_scale", explained.scale);
-  EXPECT_NEAR(explained.turned_scale / (explained.scale * spectrum.gain * spectrum.gain), 1,
+  EXPECT_NEAR(explained.rotated_scale / (explained.scale * spectrum.gain * spectrum.gain), 1,
               kRelative);
 }
 
-void expect_setting(const json& group, const RopeConfig& setting) {
-  expect_integer(group, "head_dim", setting.head_dim);
-  expect_integer(group, "rotary_dim", setting.rotary_dim);
-  expect_near(group, "base", setting.base);
-  expect_integer(group, "chunk", setting.chunk);
+void expect_config(const json& group, const RopeConfig& rope) {
+  expect_integer(group, "head_dim", rope.head_dim);
+  expect_integer(group, "rotary_dim", rope.rotary_dim);
+  expect_near(group, "base", rope.base);
+  expect_integer(group, "chunk", rope.chunk);
   if (group.contains("window")) {
-    EXPECT_EQ(setting.window, group.at("window").get<int64_t>()) << "window";
-    EXPECT_EQ(setting.bounded_in, "") << "a window that only some of a group's layers have";
+    EXPECT_EQ(rope.window, group.at("window").get<int64_t>()) << "window";
+    EXPECT_EQ(rope.bounded_in, "") << "a window that only some of a group's layers have";
   }
   if (group.contains("pairing")) {
     const auto expected =
         group.at("pairing") == "interleaved" ? Pairing::kInterleaved : Pairing::kHalfSplit;
-    EXPECT_EQ(setting.pairing, expected) << "pairing";
+    EXPECT_EQ(rope.pairing, expected) << "pairing";
   }
-  if (setting.rotates) expect_frequencies(group, setting);
+  if (rope.rotates) expect_frequencies(group, rope);
 }
 
-// If the group lists layers, the settings must have these layers.
-void expect_layers(const json& group, const std::vector<RopeConfig>& settings) {
+// If the group lists layers, the configurations must have these layers.
+void expect_layers(const json& group, const std::vector<RopeConfig>& ropes) {
   if (!group.contains("layer_numbers")) return;
   std::vector<int64_t> got;
-  for (const RopeConfig& setting : settings) {
-    got.insert(got.end(), setting.layer_numbers.begin(), setting.layer_numbers.end());
+  for (const RopeConfig& rope : ropes) {
+    got.insert(got.end(), rope.layer_numbers.begin(), rope.layer_numbers.end());
   }
   std::ranges::sort(got);
   const auto expected = group.at("layer_numbers").get<std::vector<int64_t>>();
@@ -130,18 +130,18 @@ class Released : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Released, ReadsAsOfficialCodeRuns) {
   const json file = load(GetParam());
-  const auto settings = read_rope_config_bytes(file.at("config").dump(), {}).settings;
+  const auto ropes = read_rope_config_bytes(file.at("config").dump(), {}).configs;
   std::vector<RopeConfig> rotating;
-  std::ranges::copy_if(settings, std::back_inserter(rotating), &RopeConfig::rotates);
+  std::ranges::copy_if(ropes, std::back_inserter(rotating), &RopeConfig::rotates);
   size_t seen = 0;
   for (const json& group : file.at("expect").at("groups")) {
     SCOPED_TRACE("group " + group.value("layers", "") +
                  (group.at("rotates").get<bool>() ? "" : " (NoPE)"));
-    const std::vector<RopeConfig> own = settings_of(group, settings);
+    const std::vector<RopeConfig> own = configs_of(group, ropes);
     EXPECT_FALSE(own.empty()) << "no such group of layers";
     if (own.empty()) continue;
     expect_layers(group, own);
-    for (const RopeConfig& setting : own) expect_setting(group, setting);
+    for (const RopeConfig& rope : own) expect_config(group, rope);
     if (group.at("rotates").get<bool>()) seen += own.size();
   }
   EXPECT_EQ(seen, rotating.size()) << "groups that rotate and are not expected, or are two in one";

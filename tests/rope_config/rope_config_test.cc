@@ -9,7 +9,7 @@
 #include "sextant/base/error.h"
 #include "sextant/rope_config/read_config.h"
 #include "sextant/rope_config/rope_scaling.h"
-#include "tests/rope_config/published_settings.h"
+#include "tests/rope_config/published_configs.h"
 
 namespace sextant::testing {
 namespace {
@@ -63,14 +63,14 @@ TEST(Config, ErrorsNameTheKey) {
 
 TEST(Config, IsReadAsWritten) {
   const std::string plain = R"({"head_dim": 64, "rope_theta": 1e4})";
-  EXPECT_EQ(read_rope_config_bytes("\xEF\xBB\xBF" + plain, {}).settings.at(0).base, 10000);
+  EXPECT_EQ(read_rope_config_bytes("\xEF\xBB\xBF" + plain, {}).configs.at(0).base, 10000);
   EXPECT_THAT(
       [] { read_rope_config_bytes(R"({"head_dim": 64, "rope_theta": 1, "rope_theta": 2})", {}); },
       ThrowsMessage<Error>(HasSubstr("config.json: \"rope_theta\": expected once")));
   EXPECT_EQ(read_rope_config_bytes(R"({"head_dim": 64, "rope_parameters": {
       "full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}})",
                                    {})
-                .settings.size(),
+                .configs.size(),
             2U)
       << "keys may repeat in different objects";
   const auto error_of = [&](const Overrides& overrides, const char* words) {
@@ -142,7 +142,7 @@ TEST(RopeScaling, WarnsOfWhatEnginesReadDifferently) {
     const std::string config =
         R"({"head_dim": 64, "rope_theta": 1e4, "max_position_embeddings": 8192, "rope_scaling": )" +
         scaling + "}";
-    return read_rope_config_bytes(config, {}).settings[0].scaling.warnings;
+    return read_rope_config_bytes(config, {}).configs[0].scaling.warnings;
   };
   EXPECT_THAT(warnings(R"({"type": "linear", "factor": 2})"), IsEmpty());
   EXPECT_THAT(warnings(R"({"type": "yarn", "factor": 2})"),
@@ -153,9 +153,9 @@ TEST(RopeScaling, WarnsOfWhatEnginesReadDifferently) {
   EXPECT_THAT(warnings(R"({"type": "yarn", "factor": 2, "original_max_position_embeddings": 4096,
                            "beta_fast": 1, "beta_slow": 32})"),
               Contains(HasSubstr("swapped")));
-  EXPECT_THAT(setting("gpt-oss").scaling.warnings, Contains(HasSubstr("truncate is false")));
-  EXPECT_THAT(setting("deepseek-v3").scaling.warnings, Contains(HasSubstr("deepseek_v2")));
-  EXPECT_THAT(setting("internlm2").scaling.warnings,
+  EXPECT_THAT(rope("gpt-oss").scaling.warnings, Contains(HasSubstr("truncate is false")));
+  EXPECT_THAT(rope("deepseek-v3").scaling.warnings, Contains(HasSubstr("deepseek_v2")));
+  EXPECT_THAT(rope("internlm2").scaling.warnings,
               Not(Contains(HasSubstr("original_max_position_embeddings is missing"))));
 }
 

@@ -21,12 +21,11 @@ using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 TEST(GgufWriter, RoundsToFloat32AndSaysSo) {
-  const RopeConfig setting{
-      .model_type = "llama", .head_dim = 64, .rotary_dim = 64, .base = 10000.1};
+  const RopeConfig rope{.model_type = "llama", .head_dim = 64, .rotary_dim = 64, .base = 10000.1};
   std::vector<std::string> warnings;
-  const std::string bytes = write_rope_config({"", "", {setting}}, "gguf", warnings);
+  const std::string bytes = write_rope_config({"", "", {rope}}, "gguf", warnings);
   EXPECT_THAT(warnings, Contains(HasSubstr("float32, which rounds rope.freq_base")));
-  EXPECT_NEAR(read_rope_config_bytes(bytes, {}).settings.at(0).base / 10000.1, 1, 0x1p-24);
+  EXPECT_NEAR(read_rope_config_bytes(bytes, {}).configs.at(0).base / 10000.1, 1, 0x1p-24);
   warnings.clear();
   write_rope_config({"", "", {{.head_dim = 64, .rotary_dim = 64, .base = 1e4}}}, "gguf", warnings);
   EXPECT_THAT(warnings, IsEmpty());
@@ -52,7 +51,7 @@ TEST(GgufWriter, SaysLayersWithAWindowInKeysOfTheirOwn) {
   EXPECT_TRUE(gguf.metadata.contains("gemma4.rope.freq_base_swa"));
   EXPECT_TRUE(gguf.metadata.contains("gemma4.rope.dimension_count_swa"));
   EXPECT_TRUE(gguf.metadata.contains("gemma4.attention.key_length_swa"));
-  const auto back = read_rope_config_bytes(bytes, {}).settings;
+  const auto back = read_rope_config_bytes(bytes, {}).configs;
   ASSERT_EQ(back.size(), 2U);
   EXPECT_TRUE(rotate_alike(back[0], part));
   EXPECT_TRUE(rotate_alike(back[1], local));
@@ -62,7 +61,8 @@ TEST(GgufWriter, SaysLayersWithAWindowInKeysOfTheirOwn) {
       [&] {
         write_rope_config({"", "", {llama, local}}, "gguf");
       },
-      ThrowsMessage<Error>(HasSubstr("convert: gguf: expected one setting for all layers, or")));
+      ThrowsMessage<Error>(
+          HasSubstr("convert: gguf: expected one configuration for all layers, or")));
 }
 
 TEST(Writers, RefuseModelsThatRotateNothing) {
@@ -79,12 +79,12 @@ TEST(Writers, RefuseModelsThatRotateNothing) {
 
 // Mistral's gain of 1, which no flag of llama.cpp can express.
 TEST(Writers, WarnOfAGainThatFlagsCannotSay) {
-  RopeConfig setting{.head_dim = 128, .rotary_dim = 128, .base = 1e6};
-  setting.scaling.type = "yarn";
-  setting.scaling.stretch = Stretch{
+  RopeConfig rope{.head_dim = 128, .rotary_dim = 128, .base = 1e6};
+  rope.scaling.type = "yarn";
+  rope.scaling.stretch = Stretch{
       Yarn{.factor = 16, .original_length = 16384, .base = 1e6, .mscale = 1, .mscale_all_dim = 1}};
   std::vector<std::string> warnings;
-  const std::string flags = write_rope_config({"", "", {setting}}, "llama.cpp", warnings);
+  const std::string flags = write_rope_config({"", "", {rope}}, "llama.cpp", warnings);
   EXPECT_THAT(flags, Not(HasSubstr("--yarn-attn-factor")));
   EXPECT_THAT(warnings, Contains(HasSubstr("attention_factor: this model's is 1.0")));
   EXPECT_THAT(warnings, Contains(HasSubstr("#17945")));
@@ -144,8 +144,8 @@ TEST(Writers, WarnOfBetasThatLlamaCppDoesNotRead) {
   Metadata keys = scaling("yarn", 4, 32768);
   keys["rope.scaling.yarn_beta_fast"] = 16.0;
   const auto unread = Contains(HasSubstr("reads the first two in grok and mistral3 only"));
-  EXPECT_THAT(read_gguf("qwen2", keys).settings.at(0).scaling.warnings, unread);
-  EXPECT_THAT(read_gguf("mistral3", keys).settings.at(0).scaling.warnings, Not(unread));
+  EXPECT_THAT(read_gguf("qwen2", keys).configs.at(0).scaling.warnings, unread);
+  EXPECT_THAT(read_gguf("mistral3", keys).configs.at(0).scaling.warnings, Not(unread));
 }
 
 // From 0.30 on, vLLM has no field for the gain of latent attention.
@@ -161,7 +161,7 @@ TEST(Writers, WarnOfAGainOfLatentAttention) {
       Each(Not(warning)));
 }
 
-TEST(Writers, NestVllmsOverridesWhereTheSettingWasFound) {
+TEST(Writers, NestVllmsOverridesWhereTheConfigWasFound) {
   const ReadRopeConfig nested = read_rope_config_bytes(
       R"({"text_config": {"head_dim": 64, "hidden_size": 512, "num_hidden_layers": 2,
           "rope_parameters": {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4,
@@ -180,10 +180,10 @@ TEST(Writers, SayGroupsOfLayersToVllm) {
       {});
   const std::string line = write_rope_config(two, "vllm");
   EXPECT_THAT(line, HasSubstr("full_attention"));
-  const auto back = read_rope_config_bytes(line, {.head_dim = 64}).settings;
+  const auto back = read_rope_config_bytes(line, {.head_dim = 64}).configs;
   ASSERT_EQ(back.size(), 2U);
-  EXPECT_TRUE(rotate_alike(back[0], two.settings[0]));
-  EXPECT_TRUE(rotate_alike(back[1], two.settings[1]));
+  EXPECT_TRUE(rotate_alike(back[0], two.configs[0]));
+  EXPECT_TRUE(rotate_alike(back[1], two.configs[1]));
 }
 
 }  // namespace

@@ -44,6 +44,38 @@ class CheckLayersTest(unittest.TestCase):
         self.assertIsNone(check_layers.complaint("files", "sextant/base/error.h"))
         self.assertIn("files may not see", check_layers.complaint("files", "sextant/cache/kv.h"))
 
+    def test_the_laboratory_has_floors(self):
+        header = "sextant/lab/result/result.h"
+        for folder in ("lab/run", "lab/report", "lab/survey", "lab/torch", "cli"):
+            self.assertIsNone(check_layers.complaint(folder, header), folder)
+        for folder in ("lab/data", "lab/plan", "models"):
+            self.assertIn(f"{folder} may not see", check_layers.complaint(folder, header))
+        self.assertIsNone(check_layers.layer_of("lab/new"), "a new floor must be named")
+
+    def test_a_layer_sees_only_layers_before_it(self):
+        order = list(check_layers.LAYERS)
+        for name, seen in check_layers.MAY_SEE.items():
+            for other in seen:
+                self.assertLess(order.index(check_layers.layer_of(other)), order.index(name))
+
+    def test_the_picture_marks_what_a_row_may_include(self):
+        rows = {line[2:15].strip(): line[15:15 + 2 * len(check_layers.LAYERS) - 1][::2].rstrip()
+                for line in check_layers.picture().splitlines()[2:-1]}
+        self.assertEqual(rows["base"], "\\")
+        self.assertEqual(rows["files"], "x  \\")
+        self.assertEqual(rows["lab/plan"], "x  x   x   ox\\")
+
+    def test_one_qualified_name_is_a_type_of_one_header(self):
+        disk = "namespace sextant::lab {\nstruct Checkpoint {\n};\n}  // namespace sextant::lab\n"
+        other = disk.replace("sextant::lab {", "sextant::chart {")
+        headers = {"a.h": disk, "b.h": disk.replace("struct", "class SEXTANT_API"), "c.h": other,
+                   "d.h": "namespace sextant::lab {\nstruct Checkpoint;\n"
+                          "class X {\n  struct Checkpoint {};\n};\n}  // namespace sextant::lab\n"}
+        self.assertEqual(check_layers.homonyms(headers),
+                         ["b.h: sextant::lab::Checkpoint is a type of a.h, too"])
+        derived = "namespace s {\nclass A final : public B {\nenum class C : int { kD };\n"
+        self.assertEqual(list(check_layers.types(derived)), ["s::A", "s::C"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -2,6 +2,7 @@
 // narrow number.
 #include <vector>
 
+#include "tests/attention/host_backends.h"
 #include "tests/torch/method_on_backend.h"
 
 namespace sextant::testing {
@@ -9,7 +10,7 @@ namespace {
 
 std::vector<BackendCase> every_backend() {
   std::vector<BackendCase> all;
-  for (const Backend* backend : backends()) all.push_back({backend});
+  for (const Backend* backend : host_backends()) all.push_back({backend});
   return all;
 }
 

@@ -15,7 +15,6 @@
 #include "sextant/torch/operators/views.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/model.h"
-#include "tests/torch/subjects.h"
 
 namespace sextant::testing {
 namespace {

@@ -14,7 +14,6 @@
 
 #include "sextant/attention/attend.h"
 #include "tests/torch/model.h"
-#include "tests/torch/subjects.h"
 
 namespace sextant::testing {
 
@@ -43,7 +42,7 @@ class MethodOnBackend : public ::testing::TestWithParam<std::tuple<MethodCase, B
   const Backend& backend_ = *std::get<1>(GetParam()).backend;
   const at::ScalarType type_ = std::get<1>(GetParam()).type;
   const at::DeviceType device_ = std::get<1>(GetParam()).device;
-  const Subject& subject_ = subject(case_.name);
+  const Subject subject_ = subject(case_.name);
   const ModelShape shape_ = subject_.shape();
   const std::unique_ptr<Method> method_ = method_of(case_.name, shape_, case_.options);
 

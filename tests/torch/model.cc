@@ -27,4 +27,14 @@ Layer::Layer(const ModelShape& shape, const Layout& p)
       v(normal({p.batch, shape.key_heads, p.keys, shape.head_dim}, 4)),
       seen(normal({p.batch, p.keys, shape.width}, 5)) {}
 
+ModelShape Subject::shape() const {
+  ModelShape shape = kSmallShape;
+  if (!shares_key_heads) shape.key_heads = shape.heads;
+  shape.width = shape.heads * head_dim;
+  shape.head_dim = head_dim;
+  return shape;
+}
+
+Subject subject(const std::string& method) { return {method_info(method).tests}; }
+
 }  // namespace sextant::testing

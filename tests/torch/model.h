@@ -29,4 +29,11 @@ struct Layer {
 inline constexpr ModelShape kSmallShape = {
     .layers = 2, .heads = 4, .key_heads = 2, .head_dim = 6, .width = 24, .train_length = 8};
 
+// The way in which tests over all methods take one.
+struct Subject : TestSubject {
+  // The shape of a small model; two query heads share a key head if the method allows it.
+  ModelShape shape() const;
+};
+Subject subject(const std::string& method);
+
 }  // namespace sextant::testing

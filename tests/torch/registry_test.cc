@@ -6,7 +6,6 @@
 
 #include "sextant/base/error.h"
 #include "tests/torch/model.h"
-#include "tests/torch/subjects.h"
 
 namespace sextant::testing {
 namespace {

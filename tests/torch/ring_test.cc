@@ -24,7 +24,6 @@
 #include "tests/torch/dense.h"
 #include "tests/torch/model.h"
 #include "tests/torch/processes.h"
-#include "tests/torch/subjects.h"
 
 namespace sextant::testing {
 namespace {

@@ -1,9 +1,10 @@
 """Tests whether a library computes the results of the official implementations.
 
 ``python -m sextant.conformance [PATH...]`` runs every golden case in the given folders or files
-(.npz, each with a JSON string ``meta`` that names its method), by default those of the package, and
-prints a table. A case runs in float64 and in float32, forward and backward. A case without a
-handler is listed as not covered; it never counts as passed. A folder without cases is an error.
+(.safetensors or .npz, each with a JSON text ``meta`` that names its method), by default those of
+the package, and prints a table. A case runs in float64 and in float32, forward and backward. A case
+without a handler is listed as not covered; it never counts as passed. A folder without cases is an
+error.
 
 ``--library MODULE`` tests another library: a module with some of the functions ``attention``,
 ``method`` and ``tables`` of the package ``sextant``. A case that needs a function which the module

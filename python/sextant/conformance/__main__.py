@@ -16,7 +16,7 @@ def main(arguments=None):
     parser.add_argument(
         "paths",
         nargs="*",
-        help="folders of golden cases, or single .npz files (default: the cases of the package)",
+        help="folders of golden cases, or single files (default: the cases of the package)",
     )
     parser.add_argument(
         "--library", default="sextant", help="the module to test (default: sextant)"
@@ -26,7 +26,7 @@ def main(arguments=None):
     try:
         library = importlib.import_module(options.library)
         results = run_paths(options.paths or [own_cases()], library)
-    except (FileNotFoundError, ImportError) as error:
+    except (FileNotFoundError, ImportError, ValueError) as error:
         print(printable_lines(error), file=sys.stderr)
         return 2
     counts = collections.Counter(r.status for r in results)

@@ -9,15 +9,20 @@ from pathlib import Path
 import numpy
 import torch
 
+from sextant._call import options_known
+from sextant._errors import Error
+
 # The allowed error of a float64 result, relative to the largest magnitude of the golden array (at
 # least 1): golden arrays are accurate to 1e-14, and sums are reordered. rounding.py computes the
 # tolerances of float32.
 FLOAT64_TOLERANCE = 1e-11
 
+_DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "U8": "u1", "BOOL": "?"}
+
 _handlers = []
 
 
-class NotCovered(Exception):
+class NotCovered(Error):
     """The library under test lacks a function of the case, or the handler does not support this
     kind of case."""
 
@@ -59,22 +64,50 @@ class Comparison:
         return self.error / self.tolerance if self.tolerance else float(self.error > 0)
 
 
+def _read(path):
+    """The arrays of a file, and its text `meta`."""
+    if path.suffix == ".npz":
+        with numpy.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        return arrays, str(arrays.pop("meta"))
+    data = bytearray(path.read_bytes())  # writable arrays, which torch wants
+    try:
+        start = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:start])
+        meta = header.pop("__metadata__")["meta"]
+        arrays = {}
+        for name, one in header.items():
+            first, last = one["data_offsets"]
+            array = numpy.frombuffer(data[start + first : start + last], _DTYPES[one["dtype"]])
+            arrays[name] = array.reshape(one["shape"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"conformance: {path}: expected safetensors with the text `meta`, but got {error!r}"
+        ) from error
+    return arrays, meta
+
+
 class Case:
     """A golden case. allowed: the tolerance of each comparison without one of its own, by (what,
     number); None: the tolerance of float64."""
 
     def __init__(self, path, library, dtype, allowed=None):
         path = Path(path)
-        with numpy.load(path, allow_pickle=False) as arrays:
-            self.arrays = {name: arrays[name] for name in arrays.files}
+        self.arrays, meta = _read(path)
         self.name = path.stem
-        self.meta = json.loads(str(self.arrays.pop("meta")))
+        self.meta = json.loads(meta)
         self.library = library
         self.dtype = dtype
         self.allowed = allowed
         self.comparisons = []
         self._counts = collections.Counter()
         self._leaves = {}
+
+    def attention(self, q, k, v, method="none", **named):
+        """``attention`` of the library, with options of the method among the keywords."""
+        known = options_known(method)
+        options = {name: named.pop(name) for name in list(named) if name in known}
+        return self.library.attention(q, k, v, method=method, options=options, **named)
 
     def __contains__(self, name):
         return name in self.arrays

@@ -39,12 +39,15 @@ def find_cases(paths):
     for path in map(Path, paths):
         if not path.exists():
             raise FileNotFoundError(
-                f"conformance: expected a folder or an .npz file, but got {path}"
+                f"conformance: expected a folder, or a .safetensors or .npz file, but got {path}"
             )
-        cases = sorted(path.glob("*.npz")) if path.is_dir() else [path]
+        cases = [path]
+        if path.is_dir():
+            cases = sorted(one for one in path.iterdir() if one.suffix in (".npz", ".safetensors"))
         if not cases:
             raise FileNotFoundError(
-                f"conformance: {path}: expected golden cases (*.npz), but the folder has none"
+                f"conformance: {path}: expected golden cases (*.safetensors or *.npz), but "
+                "the folder has none"
             )
         found += cases
     return found

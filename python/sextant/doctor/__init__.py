@@ -1,8 +1,7 @@
 """Is position right in the model that runs?
 
 ``sextant.doctor(model)`` compares a live model of transformers with what its configuration means,
-and returns a :class:`Report`. ``python -m sextant.doctor FOLDER`` does it for a folder or a model
-of Hugging Face's cache, and hands GGUF files and pairs of files to the command ``sextant doctor``.
+and returns a :class:`Report`. ``python -m sextant.doctor`` is the command ``sextant doctor``.
 
 Two sources are compared, which share no code:
 
@@ -13,11 +12,10 @@ Two sources are compared, which share no code:
   which pairs, in which direction, by which frequencies, with which gain. The attention function
   sees the softmax scale, and the mask function the window (``masks``).
 
-``compare`` turns differences into findings: layers, field, expected and measured value, the
-likeliest cause with the place in the code (``causes``), and a severity. The verdict is "sound"
-(exit status 0), "findings" (1) or "cannot be judged" (2); ``report`` has the rules and the JSON.
-
-No build is needed: the reading comes from a torch-free library or from the command.
+``compare`` turns differences into findings: layers, field, expected and measured value, and the
+likeliest cause with the place in the code (``causes``). The command makes the report of them
+(``sextant/cli/doctor``), with a verdict: "sound" (exit status 0), "findings" (1) or "cannot be
+judged" (2).
 """
 
 from __future__ import annotations
@@ -40,7 +38,8 @@ def doctor(model: Any) -> Report:
     left as it was.
 
     Returns a Report. A model that cannot be judged is no exception: the report's verdict says so.
-    Raises TypeError if `model` is no model of transformers.
+    Raises TypeError if `model` is no model of transformers, and ReadingError if there is no command
+    ``sextant``.
     """
     try:
         from transformers import PreTrainedModel
@@ -50,8 +49,8 @@ def doctor(model: Any) -> Report:
     if not isinstance(model, PreTrainedModel):
         raise TypeError("doctor: model: expected a PreTrainedModel of transformers, not wrapped, "
                         f"but got {type(model).__name__}")
-    from .live import examine_model
-    return examine_model(model)
+    from .examine import examined_model
+    return Report.of(examined_model(model))
 
 
 class _Callable(types.ModuleType):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Iterator
-
 import numpy as np
 
 from . import causes
@@ -190,7 +188,7 @@ class LayerComparison:
         """Whether scores are scaled as expected, wherever the factors stand: some models multiply
         queries before the attention function, which explain counts to the scale or not."""
         expected = self.group.softmax_scale if self.group.rotates \
-            else self.group.softmax_scale_of_unturned
+            else self.group.unrotated_softmax_scale
         return any(expected and abs(live - expected) <= SCALE_TOLERANCE * self.wide * expected
                    for live in self.live_scales())
 
@@ -230,7 +228,7 @@ class LayerComparison:
         # The effect of a wrong attention factor on the scale is no second finding.
         live = self.seen.scale * group.attention_factor**2 if self.said("attention factor") \
             else scales[0]
-        expected = group.softmax_scale if group.rotates else group.softmax_scale_of_unturned
+        expected = group.softmax_scale if group.rotates else group.unrotated_softmax_scale
         if expected and abs(live - expected) > SCALE_TOLERANCE * self.wide * expected:
             self.find("softmax scale", _number(expected), _number(live),
                       causes.of_scale(group, live, expected, self.seen, self.context))
@@ -254,13 +252,16 @@ class LayerComparison:
 
 
 def compare_layers(layers: list[LayerSeen], context: Context
-                   ) -> Iterator[tuple[LayerSeen, Group | None, list[Finding], list[Unjudged]]]:
+                   ) -> tuple[list[Finding], list[Unjudged]]:
     """The comparison of each layer with its group."""
+    findings: list[Finding] = []
+    unjudged: list[Unjudged] = []
     for seen in layers:
         group = context.reading.group_of(seen.index, seen.kind)
         if group is None:
-            why = "explain has no entry for it"
-            yield seen, None, [], [Unjudged((seen.index or 0,), "layer", why)]
+            unjudged.append(Unjudged((seen.index or 0,), "layer", "explain has no entry for it"))
             continue
         result = LayerComparison(seen, group, context)
-        yield seen, group, result.findings, result.unjudged
+        findings += result.findings
+        unjudged += result.unjudged
+    return findings, unjudged

@@ -19,6 +19,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from .._errors import Error
 from .befores import befores
 from .masks import MaskRecords, Seen
 from .reading import Reading
@@ -32,7 +33,7 @@ TOLERANCE = {"float32": 1e-9, "float64": 1e-9, "float16": 1e-5, "bfloat16": 3e-4
 NOISE = {"float32": 2e-4, "float64": 2e-4, "float16": 4e-3, "bfloat16": 2e-2}  # of a phase
 
 
-class ProbeError(Exception):
+class ProbeError(Error):
     """The model cannot be run by doctor."""
 
 

@@ -1,86 +1,49 @@
 """The reading of a configuration: the answer of ``sextant explain --json``, as values.
 
-This is the only module that knows how the answer is obtained. In this order:
-
-1. the torch-free library that SEXTANT_CONFIG_LIBRARY names or the wheel has beside this package
-   (``lib/libsextant_config.so``);
-2. the command that SEXTANT_COMMAND names, the wheel's ``bin/sextant``, that of a source tree after
-   its build, or ``sextant`` on PATH.
-
-The library's functions are those of ``sextant/sextant_config.h``.
+This is the only module that starts the command: the one that SEXTANT_COMMAND names, the wheel's
+``bin/sextant``, that of a source tree after its build, or ``sextant`` on PATH.
 """
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import json
 import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
-from dataclasses import dataclass, field
+import types
+from dataclasses import dataclass
 from typing import Any
 
+from .._errors import Error
 from .._files import MOST_JSON, read_bytes
-from .._write_file import write_file
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 _TREE = _PACKAGE.parent.parent
 _TIMEOUT = 60  # seconds
 
 
-class ReadingError(Exception):
+class ReadingError(Error):
     """explain refused the configuration, or there is no explain here."""
 
 
-@dataclass(frozen=True)
-class Group:
-    """Layers that are alike, as explain describes them: an entry of ``settings``."""
+class Group(types.SimpleNamespace):
+    """Layers that are alike: an entry of ``configs``, whose keys are attributes here."""
 
-    layers: str  # kind of layer; "": there is one kind
-    layer_numbers: tuple[int, ...] | None  # None: all, or not known
-    rotates: bool
-    instead: str | None
-    pairing: str | None
-    rotated_channels: tuple[int, int] | None  # first and last
-    head_dim: int | None
-    base: float | None
-    method: str
-    plain: tuple[float, ...]  # radians a position, as trained
-    frequencies: tuple[float, ...]  # radians a position, in use
-    attention_factor: float
-    score_factor: float
-    softmax_scale: float | None  # of rotated channels, with both factors
-    softmax_scale_of_unturned: float | None
-    window: int | None
-    chunk: int | None
-    query_law: str | None
-    rope_type: str | None = None
-    factor: float = 1.0
-    trained_length: int | None = None
-    target_length: int | None = None
-    parameters: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
+    @property
+    def plain(self) -> list[float]:
+        """Frequencies in radians a position, as trained."""
+        return [pair["frequency"] for pair in self.pairs]
 
-    @staticmethod
-    def of(entry: dict[str, Any]) -> Group:
-        numbers, channels = entry["layer_numbers"], entry["rotated_channels"]
-        pairs = entry["pairs"]
-        return Group(
-            layers=entry["layers"], layer_numbers=tuple(numbers) if numbers else None,
-            rotates=entry["rotates"], instead=entry["instead"], pairing=entry["pairing"],
-            rotated_channels=(channels[0], channels[1]) if channels else None,
-            head_dim=entry["head_dim"], base=entry["base"], method=entry["method"],
-            plain=tuple(pair["frequency"] for pair in pairs),
-            frequencies=tuple(pair["stretched"] for pair in pairs),
-            attention_factor=entry["attention_factor"], score_factor=entry["score_factor"],
-            softmax_scale=entry["softmax_scale"],
-            softmax_scale_of_unturned=entry["softmax_scale_of_unturned"],
-            window=entry["window"], chunk=entry["chunk"], query_law=entry["query_law"],
-            rope_type=entry["rope_type"], factor=entry["factor"],
-            trained_length=entry["trained_length"], target_length=entry["target_length"],
-            parameters=entry["parameters"])
+    @property
+    def frequencies(self) -> list[float]:
+        """The same, in use."""
+        return [pair["stretched"] for pair in self.pairs]
+
+    def means(self) -> dict[str, Any]:
+        """The values without sentences and without the parameters that lead to them."""
+        left_out = ("parameters", "notes", "warnings", "doubts")
+        return {key: value for key, value in vars(self).items() if key not in left_out}
 
 
 @dataclass(frozen=True)
@@ -89,18 +52,13 @@ class Reading:
 
     dialect: str
     groups: tuple[Group, ...]
-    warnings: tuple[str, ...]
-    doubts: tuple[str, ...]  # warnings about values without the effect that they promise
+    config: str  # the text that was read
 
     @staticmethod
-    def of(answer: dict[str, Any]) -> Reading:
-        if answer.get("schema") != 2:
-            raise ReadingError(f"explain: schema: expected 2, but got {answer.get('schema')}")
-        entries = answer["settings"]
-        warnings, doubts = (dict.fromkeys(w for entry in entries for w in entry[key])
-                            for key in ("warnings", "doubts"))
-        return Reading(answer["dialect"], tuple(Group.of(e) for e in entries), tuple(warnings),
-                       tuple(doubts))
+    def of(answer: dict[str, Any], config: str) -> Reading:
+        if answer.get("schema") != 3:
+            raise ReadingError(f"explain: schema: expected 3, but got {answer.get('schema')}")
+        return Reading(answer["dialect"], tuple(Group(**e) for e in answer["configs"]), config)
 
     def group_of(self, layer: int | None, kind: str | None) -> Group | None:
         """The group of a layer. kind: its name in ``layer_types``, if the configuration has it."""
@@ -114,34 +72,6 @@ class Reading:
     def depends_on_length(self) -> bool:
         """Whether frequencies depend on the length of the sequence."""
         return any(g.rope_type in ("dynamic", "longrope") for g in self.groups)
-
-
-def _library_path() -> pathlib.Path | None:
-    if "SEXTANT_CONFIG_LIBRARY" in os.environ:
-        return pathlib.Path(os.environ["SEXTANT_CONFIG_LIBRARY"])
-    path = _PACKAGE / "lib" / "libsextant_config.so"
-    return path if path.is_file() else None
-
-
-@functools.cache
-def _library() -> Any:
-    """The library, or None. Raises ReadingError if it is none of Sextant's."""
-    path = _library_path()
-    if path is None:
-        return None
-    try:
-        library = ctypes.CDLL(str(path))
-        explain, free, error = (library.sextant_explain_json, library.sextant_free,
-                                library.sextant_error)
-    except (OSError, AttributeError) as problem:
-        raise ReadingError(f"{path}: expected the library sextant_config, but {problem}"
-                           ) from problem
-    explain.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64,
-                        ctypes.POINTER(ctypes.c_void_p)]
-    explain.restype = ctypes.c_int
-    free.argtypes, free.restype = [ctypes.c_void_p], None
-    error.argtypes, error.restype = [], ctypes.c_char_p
-    return library
 
 
 def command() -> str:
@@ -159,45 +89,32 @@ def command() -> str:
         "SEXTANT_COMMAND names another place")
 
 
-def _from_library(library: Any, path: str, length: int) -> str:
-    try:
-        content = read_bytes(path, MOST_JSON)
-    except OSError as problem:
-        raise ReadingError(f"{path}: {problem.strerror}") from problem
-    text = ctypes.c_void_p()
-    status = library.sextant_explain_json(content, len(content), length, ctypes.byref(text))
-    if status != 0:
-        raise ReadingError(library.sextant_error().decode())
-    try:
-        return ctypes.string_at(text.value).decode()
-    finally:
-        library.sextant_free(text)
-
-
-def _from_command(path: str, length: int) -> str:
-    line = [command(), "explain", path, "--json"]
-    if length:
-        line += ["--length", str(length)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
-    if done.returncode != 0:
-        raise ReadingError(done.stderr.strip() or f"{line[0]} ended with {done.returncode}")
+def run_command(arguments: list[str], text: str, statuses: tuple[int, ...] = (0,)) -> str:
+    """What the command prints, with `text` on standard input. Raises ReadingError with its message
+    unless it ends with one of the statuses and without a message."""
+    program = command()
+    done = subprocess.run([program, *arguments], input=text, capture_output=True, text=True,
+                          encoding="utf-8", timeout=_TIMEOUT, check=False)
+    if done.returncode not in statuses or not done.stdout:
+        raise ReadingError(done.stderr.strip() or f"{program} ended with {done.returncode}")
     return done.stdout
 
 
+def read_text(text: str, length: int = 0) -> Reading:
+    """Reads the text of a config.json. length: the tokens of a sequence, on which dynamic
+    stretches depend; 0: not given. Raises ReadingError."""
+    line = ["explain", "-", "--json", *(["--length", str(length)] if length else [])]
+    return Reading.of(json.loads(run_command(line, text)), text)
+
+
 def read(path: str, length: int = 0) -> Reading:
-    """Reads a configuration. path: a config.json; length: the tokens of a sequence,
-    on which dynamic stretches depend; 0: not given. Raises ReadingError."""
-    library = _library()
-    text = _from_library(library, path, length) if library else _from_command(path, length)
-    return Reading.of(json.loads(text))
+    """Reads the config.json of a path. Raises ReadingError."""
+    try:
+        return read_text(read_bytes(path, MOST_JSON).decode(), length)
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ReadingError(f"{path}: {getattr(problem, 'strerror', problem)}") from problem
 
 
 def read_fields(fields: dict[str, Any], length: int = 0) -> Reading:
     """Reads the fields of a config.json."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "config.json")
-        write_file(path, json.dumps(fields, default=str))
-        try:
-            return read(str(path), length)
-        except ReadingError as error:
-            raise ReadingError(str(error).replace(f"{folder}/", "")) from error
+    return read_text(json.dumps(fields, default=str), length)

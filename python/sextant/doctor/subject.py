@@ -14,6 +14,7 @@ import pathlib
 import re
 from typing import Any
 
+from .._errors import Error
 from .._files import MOST_JSON, read_bytes
 from .reading import Reading, ReadingError, read_fields
 
@@ -32,7 +33,7 @@ FEW_HEADS = 4
 Fields = dict[str, Any]
 
 
-class SubjectError(Exception):
+class SubjectError(Error):
     """There is no model, or transformers cannot build it."""
 
 
@@ -176,3 +177,11 @@ def load(folder: pathlib.Path, trust_remote_code: bool) -> Any:
     except Exception as error:
         raise SubjectError(f"{folder}: transformers cannot load the model: "
                            f"{type(error).__name__}: {error}") from error
+
+
+def check_same_meaning(config: Any, small: Any) -> None:
+    """Raises SubjectError if fewer heads change the meaning of a configuration."""
+    a, b = ([group.means() for group in read_config(each).groups] for each in (config, small))
+    if a != b:
+        raise SubjectError(f"{config.model_type}: a model with fewer heads would have other "
+                           "positions; --weights examines the whole model")

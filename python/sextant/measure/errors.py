@@ -1,7 +1,9 @@
 """Errors of measurements, and the reasons for which a worker ends early."""
 
+from sextant._errors import Error
 
-class MeasureError(RuntimeError):
+
+class MeasureError(Error, RuntimeError):
     """A field, its value and what is allowed."""
 
 
@@ -19,5 +21,5 @@ class CannotWrite(MeasureError):
     """A file cannot be written; work that is already written is kept."""
 
 
-class Stopped(Exception):
+class Stopped(Error):
     """The command asked the worker to stop; all complete records are written."""

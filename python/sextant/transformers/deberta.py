@@ -76,10 +76,10 @@ def _attend(module, hidden_states, attention_mask, output_attentions=False, quer
         out = attention(q, k, v, scale=scale, **named)
     else:
         table = module.pos_dropout(rel_embeddings[: 2 * module.pos_ebd_size])
+        options = {"version": 2, "norm": False, "buckets": max(module.position_buckets, 0),
+                   "max_positions": module.max_relative_positions, **terms}
         out = attention(q, k, v, "deberta", parameters=[table, *_projections(module, terms)],
-                        width=hidden_states.size(-1), version=2, norm=False,
-                        buckets=max(module.position_buckets, 0),
-                        max_positions=module.max_relative_positions, **terms, **named)
+                        width=hidden_states.size(-1), options=options, **named)
     return out.transpose(1, 2).flatten(2), None
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 
+from sextant._attention import Named
 from sextant._attention import attend as attend_by
-from sextant._call import options_text
+from sextant._call import Call, options_text
 from sextant.transformers import masks, rows
 from sextant.transformers.errors import ModelError
 
@@ -85,8 +86,8 @@ class Method:
         heads, columns = query.size(1), query.size(3)
         shape = [1, heads, key.size(1), columns, heads * columns,
                  key.size(2) if self.train_length is None else self.train_length]
-        return attend_by(self.name, shape, options_text(self.options), self.parameters, query, key,
-                         value, **named)
+        method = Named(self.name, shape, options_text(self.options), list(self.parameters))
+        return attend_by(method, query, key, value, Call(**named))
 
 
 @dataclass

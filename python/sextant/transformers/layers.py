@@ -1,7 +1,10 @@
 """Which layers of a model compute their attention by Sextant, and which by code of their own."""
 
+from __future__ import annotations
+
 import inspect
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -21,12 +24,12 @@ class Layer:
     by: str | None
 
 
-class Served(tuple):
+class Served(tuple[Layer, ...]):
     """The layers of attention of a model, in its order. As text, it is a table with a line for each
     run of layers that are alike."""
 
     @property
-    def left(self):
+    def left(self) -> list[Layer]:
         """The layers that compute their attention by code of their own."""
         return [layer for layer in self if layer.by is None]
 
@@ -46,7 +49,7 @@ class Served(tuple):
         return "\n".join(lines)
 
 
-def served(model):
+def served(model: Any) -> Served:
     """Tells for each layer of attention of a model whether Sextant computes it: a ``Served``."""
     return Served(Layer(name, type(module).__name__, _by(module))
                   for name, module in model.named_modules() if _computes(module))

@@ -4,8 +4,12 @@ All changes are attributes of modules that name functions of this package, so mo
 be copied and pickled, and ``restore`` finds them in any part of a model.
 """
 
+from __future__ import annotations
+
 import contextlib
 import warnings
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import torch
 from transformers import PreTrainedModel
@@ -17,6 +21,8 @@ from sextant.transformers.interface import NAME
 from sextant.transformers.reach import attention_modules, refuse_unserved, set_implementation
 from sextant.transformers.layers import served
 
+_Model = TypeVar("_Model")
+
 # The attribute of a model with the implementations of its parts before.
 BEFORE = "_sextant_before"
 # The attributes of modules that this package changes.
@@ -25,7 +31,8 @@ CHANGED = (BEFORE, "_sextant_biased", "_sextant_forward", "_sextant_method", "_s
            "has_relative_attention_bias")
 
 
-def accelerate(model, *, inputs=None, verbose=False):
+def accelerate(model: _Model, *, inputs: Mapping[str, Any] | None = None,
+               verbose: bool = False) -> _Model:
     """Computes the attention of a transformers model with Sextant, and returns the model.
 
     model: a PreTrainedModel, or a module with some inside (PeftModel, SentenceTransformer, GLiNER),
@@ -99,7 +106,7 @@ def models_in(model):
     return [part for _, part in found]
 
 
-def restore(model):
+def restore(model: _Model) -> _Model:
     """Undoes ``accelerate`` and ``stretch``, also those of parts of the model: it is as it was
     before. Returns it."""
     from sextant.transformers.positions import undo_stretch  # which imports this module

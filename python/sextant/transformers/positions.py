@@ -5,8 +5,12 @@ cos = 1 and sin = 0, so queries and keys reach the attention interface as they w
 caches hold keys unrotated; each layer then rotates by its own method. No class is patched.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import torch
 
@@ -20,13 +24,16 @@ from sextant.transformers.reach import attention_modules
 from sextant.transformers.rows import note_cache
 from sextant.transformers.trial import undisturbed
 
+_Model = TypeVar("_Model")
+
 CHECKED_TOKENS = 128
 # Methods that act on queries and keys and have no trained parameters.
 METHODS = ("alibi", "dual-chunk", "leaky-rerope", "none", "rerope", "rope", "self-extend",
            "streaming", "xpos")
 
 
-def stretch(model, method=None, *, layers=None, train_length=None, **options):
+def stretch(model: _Model, method: str | None = None, *, layers: Sequence[str] | None = None,
+            train_length: int | None = None, **options: Any) -> _Model:
     """Computes a causal transformers model with another method than its own rotary positions.
 
     method: one of METHODS, with options as in ``sextant.attention``, such as ``"rope",

@@ -135,14 +135,14 @@ void attend_frame(Pass pass, const HostScore<float>& score, const HostAttended<f
   forward(pass, score, plan, items, result, context);
 }
 
-void attend(Pass pass, Attend<float> each_frame, const Operands<float>& operands,
+void attend(Pass pass, ByFrame<float>::Attend each_frame, const Operands<float>& operands,
             const PreparedPlan& prepared, const Attended<float>& result, const Context& context) {
   const HostScore<float> score(operands, prepared.plan());
   const auto* own = static_cast<const CpuPlan*>(prepared.of_backend());
   if (own)
     forward(pass, score, own->forward, own->items, on_host(result), context);
   else
-    attend_by_frame(score, on_host(result), context, each_frame);
+    ByFrame<float>::attend(score, on_host(result), context, each_frame);
 }
 
 // A backend has one function for each pass, and the code is the same for all.
@@ -179,8 +179,10 @@ void backward(Pass pass, const HostScore<float>& score, const PassPlan& plan, in
       kSecondsOfFloat *
           static_cast<double>(score.q.batch * score.q.heads * score.q.rows * (score.v.columns + 1)),
       [&](int64_t n, int) { run_backward_mean(backward, n / score.q.heads, n % score.q.heads); });
-  for (const HostView<float>& x : {grad.query_bias, grad.key_bias})
-    if (x) zero(executor, x);
+  each_differentiable([&](auto operand) {
+    if constexpr (operand.has(Axis::kBatch) && operand.elements != Elements::kAsStored)
+      if (operand.of(grad)) zero(executor, operand.of(grad));
+  });
   for (const HostView<float>& x : {grad.k, grad.v})
     if (x && !backward.keys_once) zero(executor, x);
 
@@ -219,10 +221,10 @@ void attend_backward_frame(Pass pass, const HostScore<float>& score,
   backward(pass, score, plan, plan.unit, result, d_out, grad, context);
 }
 
-void attend_backward(Pass pass, AttendBackward<float> each_frame, const Operands<float>& operands,
-                     const PreparedPlan& prepared, const Attended<const float>& attended,
-                     AnyView<const float> d_attended, const ScoreGrad<float>& to,
-                     const Context& context) {
+void attend_backward(Pass pass, ByFrame<float>::AttendBackward each_frame,
+                     const Operands<float>& operands, const PreparedPlan& prepared,
+                     const Attended<const float>& attended, AnyView<const float> d_attended,
+                     const ScoreGrad<float>& to, const Context& context) {
   const HostScore<float> score(operands, prepared.plan());
   const HostAttended<const float> result = on_host(attended);
   const HostAnyView<const float> d_out(d_attended);
@@ -231,7 +233,7 @@ void attend_backward(Pass pass, AttendBackward<float> each_frame, const Operands
   const HostGrad<float>& grad = grads.grad();
   const auto* own = static_cast<const CpuPlan*>(prepared.of_backend());
   if (!own)
-    attend_backward_by_frame(score, result, d_out, grad, context, each_frame);
+    ByFrame<float>::backward(score, result, d_out, grad, context, each_frame);
   else if (!any_growth(own->forward.rotations))
     backward(pass, score, own->forward, CpuPlan::longest_unit(prepared.shape()), result, d_out,
              grad, context);

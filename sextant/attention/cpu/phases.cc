@@ -11,13 +11,6 @@
 namespace sextant::cpu {
 namespace {
 
-bool same(const SideRotation& a, const SideRotation& b) {
-  return a.rotation == b.rotation && a.rotary_positions == b.rotary_positions &&
-         a.batch_stride == b.batch_stride && a.axis_stride == b.axis_stride &&
-         a.row_stride == b.row_stride && a.offset.data() == b.offset.data() &&
-         a.offset.size() == b.offset.size();
-}
-
 // The side without its rotation if that has no pairs, and hence no gain: the identity.
 SideRotation effective(const SideRotation& side) {
   return side.rotation && !side.rotation->pairs.empty() ? side : SideRotation{};
@@ -181,7 +174,7 @@ void set_rotations(std::span<const Sweep> sweeps, Rotations& rotations) {
   for (const Sweep& sweep : sweeps) {
     const RotationPair sides = {effective(sweep.query), effective(sweep.key), grows(sweep.query)};
     const auto found = std::ranges::find_if(rotations.list, [&](const RotationPair& other) {
-      return same(sides.query, other.query) && same(sides.key, other.key);
+      return same_side(sides.query, other.query) && same_side(sides.key, other.key);
     });
     rotations.of_sweep.push_back(static_cast<size_t>(found - rotations.list.begin()));
     if (found == rotations.list.end()) rotations.list.push_back(sides);

@@ -55,6 +55,7 @@ PackedTable vectors(Table<float> table, const Diagonals& diagonals, const Readin
     table.rows.data = table.rows.at(0, 0, v.count - 1);
     table.rows.row_stride = -table.rows.row_stride;
   }
+  v.factor = reading.factor;
   pack_vectors(table, reading.factor, reading.rows, v, memory, executor);
   return v;
 }

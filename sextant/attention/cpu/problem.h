@@ -24,6 +24,7 @@ struct PackedBias {
   float* data = nullptr;
 
   explicit operator bool() const { return heads > 0; }
+  int64_t size() const { return stride; }  // of a head
   int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
   // The values of a head by diagonal, readable from -RowMap::kMargin on.
   const float* head(int64_t h) const { return data + head_index(h) * stride + RowMap::kMargin; }
@@ -42,11 +43,13 @@ struct PackedTable {
   int64_t heads = 0;  // 0: absent
   int64_t count = 0, columns = 0;
   int64_t count16 = 0, columns16 = 0;
+  float factor = 1;  // of its rows in `panels` and `rows`
   RowMap map;
   float *panels = nullptr, *rows = nullptr;  // no rows if the pass does not read them
   std::vector<uint8_t> finite;  // [heads][count16 / kLanes]: whether a panel has no infinity or NaN
 
   explicit operator bool() const { return heads > 0; }
+  int64_t size() const { return count16 * columns16; }  // of a head
   int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
   // [rows / kLanes][columns16][kLanes]; row: a multiple of kLanes
   const float* panel(int64_t h, int64_t row) const {

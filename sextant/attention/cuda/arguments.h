@@ -123,7 +123,7 @@ struct SharedTiles {
 // The parts of the gradients of queries, or of keys, that a launch computes.
 enum Parts : int32_t { kProducts = 1, kImaginary = 2, kTable = 4, kBias = 8 };
 
-// The tables by distance, in the order of RowMaps.
+// The tables by distance, in the order of operand_list.h.
 enum class TableOf : uint8_t { kWeight, kBias, kOnQuery, kOnKey, kOnValue };
 inline constexpr int32_t kTables = 5;
 

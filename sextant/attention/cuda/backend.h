@@ -1,6 +1,7 @@
 // A backend over a table of driver functions: the library's, or that of tests.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "sextant/attention/attend.h"
@@ -17,12 +18,13 @@ const Driver& library_driver();
 // groups, whose borders depend on the places of queries and keys in a tile.
 template <Machine (*machine)()>
 Backend backend_over(std::string_view name, std::string_view description, Device device,
-                     bool batch_invariant = false) {
+                     bool batch_invariant = false, std::string (*why_not)() = nullptr) {
   return {
       .name = name,
       .description = description,
       .device = device,
       .batch_invariant = batch_invariant,
+      .why_not = why_not,
       .make_plan = [](const Plan& plan, const PlanShape& shape, Passes passes,
                       const Context&) -> std::unique_ptr<BackendPlan> {
         check_sizes(plan, shape);

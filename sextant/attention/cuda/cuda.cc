@@ -87,13 +87,14 @@ std::string why_no_cuda() { return cuda::opened().why_not; }
 const Backend& cuda_backend() {
   static const Backend backend = cuda::backend_over<cuda::machine>(
       "cuda", "NVIDIA GPUs from sm_80 on, with products in the type of the operands", Device::kCuda,
-      false);
+      false, why_no_cuda);
   return backend;
 }
 
 const Backend& cuda_float32_backend() {
   static const Backend backend = cuda::backend_over<cuda::float32_machine>(
-      "cuda-float32", "NVIDIA GPUs from sm_80 on, with products in float32", Device::kCuda, true);
+      "cuda-float32", "NVIDIA GPUs from sm_80 on, with products in float32", Device::kCuda, true,
+      why_no_cuda);
   return backend;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sextant/attention/operand_list.h"
+
 namespace sextant::cuda {
 namespace {
 
@@ -20,13 +22,6 @@ int64_t axes_of(const Rotation& rotation) {
   int axes = 0;
   for (const Rotation::Pair& pair : rotation.pairs) axes = std::max(axes, pair.axis + 1);
   return axes;
-}
-
-bool same_side(const SideRotation& a, const SideRotation& b) {
-  return a.rotation == b.rotation && a.rotary_positions == b.rotary_positions &&
-         a.batch_stride == b.batch_stride && a.axis_stride == b.axis_stride &&
-         a.row_stride == b.row_stride && a.offset.data() == b.offset.data() &&
-         a.offset.size() == b.offset.size() && a.frame_stride == b.frame_stride;
 }
 
 // The angles of all rows of a side.
@@ -129,20 +124,12 @@ const int64_t* DevicePlan::page_table(void* stream) {
 }
 
 std::span<const int32_t> DevicePlan::host_map(TableOf table) const {
-  const RowMaps& maps = plan_.row_at;
-  switch (table) {
-    case TableOf::kWeight:
-      return maps.weight;
-    case TableOf::kBias:
-      return maps.bias;
-    case TableOf::kOnQuery:
-      return maps.on_query;
-    case TableOf::kOnKey:
-      return maps.on_key;
-    case TableOf::kOnValue:
-      break;
-  }
-  return maps.on_value;
+  std::span<const int32_t> found;
+  auto before = static_cast<int>(table);
+  each_table([&](auto operand) {
+    if (before-- == 0) found = operand.of(plan_.row_at);
+  });
+  return found;
 }
 
 const int32_t* DevicePlan::row_map(TableOf table, void* stream) {

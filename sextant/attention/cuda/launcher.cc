@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "sextant/attention/dropout_words.h"
+#include "sextant/attention/operand_list.h"
 #include "sextant/base/random.h"
 
 namespace sextant::cuda {
@@ -152,11 +153,10 @@ void Launcher::set_tables() {
     to.row_at = own_.row_map(which, stream_);
     return to;
   };
-  a_.weight = table(operands_.weight, TableOf::kWeight);
-  a_.bias = table(operands_.bias, TableOf::kBias);
-  a_.on_query = table(operands_.on_query, TableOf::kOnQuery);
-  a_.on_key = table(operands_.on_key, TableOf::kOnKey);
-  a_.on_value = table(operands_.on_value, TableOf::kOnValue);
+  int which = 0;
+  each_table([&](auto operand) {
+    operand.of(a_) = table(operand.of(operands_), static_cast<TableOf>(which++));
+  });
   a_.query_bias = rows_of(operands_.query_bias);
   a_.key_bias = rows_of(operands_.key_bias);
   a_.mask = rows_of(operands_.mask);

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "sextant/attention/reference/head.h"
+#include "sextant/base/packed.h"
 
 namespace sextant::reference {
 namespace {
@@ -14,21 +15,18 @@ struct HeadGrad {
   double sink = 0;
 
   template <class T>
-  explicit HeadGrad(const HostScore<T>& s)
-      : q(s.q.rows, s.q.columns),
-        k(s.k.rows, s.k.columns),
-        v(s.v.rows, s.v.columns),
-        q_imag(s.q_imag.rows, s.q_imag.columns),
-        weight(s.weight.rows.rows, s.weight.rows.columns),
-        bias(s.bias.rows.rows, s.bias.rows.columns),
-        on_query(s.on_query.rows.rows, s.on_query.rows.columns),
-        on_key(s.on_key.rows.rows, s.on_key.rows.columns),
-        on_value(s.on_value.rows.rows, s.on_value.rows.columns),
-        query_bias(s.query_bias.rows, s.query_bias.columns),
-        key_bias(s.key_bias.rows, s.key_bias.columns),
-        q_turned(s.sweeps.size(), q),
-        k_turned(s.sweeps.size(), k),
-        q_imag_turned(s.sweeps.size(), q_imag) {}
+  explicit HeadGrad(const HostScore<T>& s) {
+    const auto like = [](const auto& x) { return Rows(x.rows, x.columns); };
+    each_differentiable([&](auto operand) {
+      if constexpr (operand.has(Axis::kRows))
+        operand.of(*this) = like(operand.of(s).rows);
+      else if constexpr (operand.has(Axis::kBatch))
+        operand.of(*this) = like(operand.of(s));
+    });
+    q_turned.assign(s.sweeps.size(), q);
+    k_turned.assign(s.sweeps.size(), k);
+    q_imag_turned.assign(s.sweeps.size(), q_imag);
+  }
 };
 
 // Adds the contributions of e, the gradient of the real part of p_ij, to the tables' gradients.
@@ -122,34 +120,6 @@ void turn_back(const std::vector<Rows>& from, std::span<const Sweep> sweeps,
     }
 }
 
-// Sums over the heads and batch entries that share the operand, in float64, and rounds once at the
-// end.
-template <class T>
-class Sum {
- public:
-  explicit Sum(HostView<T> to)
-      : to_(to), sum_(to ? to.batch * to.heads * to.rows : 0, to.columns) {}
-  void add(int64_t b, int64_t h, const Rows& x) {
-    if (!to_) return;
-    double* into =
-        sum_.row(((to_.batch == 1 ? 0 : b) * to_.heads + (to_.heads == 1 ? 0 : h)) * to_.rows);
-    for (size_t e = 0; e < x.data.size(); ++e) into[e] += x.data[e];
-  }
-  void write() const {
-    if (!to_) return;
-    int64_t at = 0;
-    for (int64_t b = 0; b < to_.batch; ++b)
-      for (int64_t h = 0; h < to_.heads; ++h)
-        for (int64_t i = 0; i < to_.rows; ++i, ++at)
-          for (int64_t c = 0; c < to_.columns; ++c)
-            to_(b, h, i, c) = static_cast<T>(sum_.row(at)[c]);
-  }
-
- private:
-  HostView<T> to_;
-  Rows sum_;
-};
-
 }  // namespace
 
 // Runs the heads one after the other: sums over heads then have one order, and the oracle need not
@@ -157,9 +127,14 @@ class Sum {
 template <class T>
 void attend_backward_all(const HostScore<T>& s, const HostAttended<const T>& result,
                          HostAnyView<const T> d_out, const HostGrad<T>& grad, const Context&) {
-  Sum<T> q(grad.q), k(grad.k), v(grad.v), q_imag(grad.q_imag);
-  Sum<T> weight(grad.weight), bias(grad.bias), on_query(grad.on_query), on_key(grad.on_key),
-      on_value(grad.on_value), query_bias(grad.query_bias), key_bias(grad.key_bias);
+  std::vector<GradientSum<T>> sums;
+  const auto each_view = [](auto&& f) {
+    size_t n = 0;
+    each_differentiable([&](auto operand) {
+      if constexpr (operand.has(Axis::kBatch) || operand.has(Axis::kRows)) f(operand, n++);
+    });
+  };
+  each_view([&](auto operand, size_t) { sums.emplace_back(operand.of(grad)); });
   std::vector<double> sink(grad.sink.size());
   for (int64_t b = 0; b < s.q.batch; ++b)
     for (int64_t h = 0; h < s.q.heads; ++h) {
@@ -171,22 +146,15 @@ void attend_backward_all(const HostScore<T>& s, const HostAttended<const T>& res
       turn_back(one.q_turned, s.sweeps, &Sweep::query, b, s.q.rows, one.q);
       if (s.q_imag) turn_back(one.q_imag_turned, s.sweeps, &Sweep::query, b, s.q.rows, one.q_imag);
       turn_back(one.k_turned, s.sweeps, &Sweep::key, b, s.k.rows, one.k);
-      q.add(b, h, one.q);
-      k.add(b, head.key_head, one.k);
-      v.add(b, head.key_head, one.v);
-      q_imag.add(b, h, one.q_imag);
-      weight.add(0, h, one.weight);
-      bias.add(0, h, one.bias);
-      on_query.add(0, h, one.on_query);
-      on_key.add(0, h, one.on_key);
-      on_value.add(0, h, one.on_value);
-      query_bias.add(b, h, one.query_bias);
-      key_bias.add(b, h, one.key_bias);
+      each_view([&](auto operand, size_t n) {
+        const Rows& rows = operand.of(one);
+        sums[n].add(HostView(packed(rows.data.data(), 1, 1, rows.count(), rows.columns)),
+                    operand.has(Axis::kBatch) ? b : 0,
+                    operand.has(Axis::kKeyHeads) ? head.key_head : h, 0);
+      });
       if (!sink.empty()) sink[static_cast<size_t>(h)] += one.sink;
     }
-  for (const Sum<T>* sum :
-       {&q, &k, &v, &q_imag, &weight, &bias, &on_query, &on_key, &on_value, &query_bias, &key_bias})
-    sum->write();
+  for (const GradientSum<T>& sum : sums) sum.write();
   for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(sink[h]);
 }
 

@@ -26,6 +26,7 @@ struct Rows {
   int64_t columns = 0;
   std::vector<double> data;
 
+  Rows() = default;
   Rows(int64_t rows, int64_t cols)
       : columns(cols), data(static_cast<size_t>(rows) * static_cast<size_t>(cols)) {}
   int64_t count() const { return columns == 0 ? 0 : static_cast<int64_t>(data.size()) / columns; }
@@ -88,16 +89,17 @@ inline Rows rotated(Rows rows, const SideRotation& side, int64_t b) {
 // One query head's rows of a table.
 template <class T>
 struct HeadTable {
-  const Table<T>& table;
-  int64_t h;
+  const Table<T>* table = nullptr;
+  int64_t h = 0;
 
-  explicit operator bool() const { return static_cast<bool>(table.rows); }
-  int64_t columns() const { return table.rows.columns; }
+  explicit operator bool() const { return static_cast<bool>(table->rows); }
+  int64_t columns() const { return table->rows.columns; }
   int64_t row(int64_t diagonal) const {
-    return table.row_at.empty() ? diagonal : table.row_at[static_cast<size_t>(diagonal)];
+    return table->row_at.empty() ? diagonal : table->row_at[static_cast<size_t>(diagonal)];
   }
   double operator()(int64_t diagonal, int64_t column) const {
-    return static_cast<double>(table.rows(0, table.rows.heads == 1 ? 0 : h, row(diagonal), column));
+    const HostView<const T>& rows = table->rows;
+    return static_cast<double>(rows(0, rows.heads == 1 ? 0 : h, row(diagonal), column));
   }
 };
 
@@ -115,12 +117,8 @@ struct Head {
         b(batch),
         h(head),
         key_head(head / (score.q.heads / score.k.heads)),
-        origins(score.key_bias, score.frames, score.sweeps, score.q.rows),
-        weight{score.weight, head},
-        bias{score.bias, head},
-        on_query{score.on_query, head},
-        on_key{score.on_key, head},
-        on_value{score.on_value, head} {
+        origins(score.key_bias, score.frames, score.sweeps, score.q.rows) {
+    each_table([&](auto operand) { operand.of(*this) = {&operand.of(score), head}; });
     for (const Sweep& sweep : s.sweeps) {
       q.push_back(rotated(rows_of(s.q, b, h), sweep.query, b));
       k.push_back(rotated(stored_rows(s, s.k, b, key_head), sweep.key, b));

@@ -14,7 +14,7 @@ void attend_planned(const Operands<T>& operands, const PreparedPlan& plan,
   const HostScore<T> score(operands, plan.plan());
   const HostAttended<T> result = on_host(attended);
   if (differs_by_frame(score.sweeps))
-    attend_by_frame(score, result, context, reference::attend_all<T>);
+    ByFrame<T>::attend(score, result, context, reference::attend_all<T>);
   else
     reference::attend_all(score, result, context);
 }
@@ -30,8 +30,7 @@ void attend_backward_planned(const Operands<T>& operands, const PreparedPlan& pl
   const HostGradOf<T> grads(to, memory);
   const HostGrad<T>& grad = grads.grad();
   if (differs_by_frame(score.sweeps))
-    attend_backward_by_frame(score, result, d_out, grad, context,
-                             reference::attend_backward_all<T>);
+    ByFrame<T>::backward(score, result, d_out, grad, context, reference::attend_backward_all<T>);
   else
     reference::attend_backward_all(score, result, d_out, grad, context);
   grads.write();

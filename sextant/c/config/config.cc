@@ -32,8 +32,8 @@ const RopeConfig& config_of_layer(const std::vector<RopeConfig>& groups, int64_t
        std::to_string(layer));
 }
 
-ReadRopeConfig read_bytes(const char* config, size_t bytes) {
-  return read_rope_config_bytes(std::string(&need(config, "config"), bytes), {});
+ReadRopeConfig read_bytes(const char* config, size_t bytes, int64_t length = 0) {
+  return read_rope_config_bytes(std::string(&need(config, "config"), bytes), {.length = length});
 }
 
 void expect_length(int64_t length, int64_t least) {
@@ -56,20 +56,19 @@ sextant_status sextant_rope_create_from_config(const char* config, size_t bytes,
   return guarded([&] {
     expect_length(length, 1);
     const ReadRopeConfig read = read_bytes(config, bytes);
-    const RopeConfig& setting = config_of_layer(read.settings, layer);
-    if (!setting.rotates)
+    const RopeConfig& group = config_of_layer(read.configs, layer);
+    if (!group.rotates)
       fail("config: layer: expected a layer that rotates, but layer " + std::to_string(layer) +
            " does not");
-    const double factor = scale ? explain(setting, length).scale : 0;
-    c::give(rope, "rope", rotation(spectrum_of(setting, length)));
-    if (scale) *scale = factor;
+    c::give(rope, "rope", rotation(spectrum_of(group, length)));
+    if (scale) *scale = group.scaling.score_factor * plain_scale(group);
   });
 }
 
 sextant_status sextant_explain_json(const char* config, size_t bytes, int64_t length, char** json) {
   return guarded([&] {
     expect_length(length, 0);
-    give_text(explain_json(read_bytes(config, bytes), length), json);
+    give_text(explain_json(read_bytes(config, bytes, length)), json);
   });
 }
 

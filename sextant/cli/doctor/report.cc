@@ -1,86 +1,134 @@
+// Files are read and compared here. Of a model that ran, the JSON has its differences from the
+// configuration by layer: equal ones are merged, and warnings on the configuration join them. Each
+// group of layers then gets a line for each verdict.
 #include "sextant/cli/doctor/report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 
+#include "sextant/base/error.h"
+#include "sextant/base/reason.h"
 #include "sextant/cli/explain/subject.h"
-#include "sextant/lab/run/print.h"
+#include "sextant/files/checked_json.h"
+#include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/version.h"
+
+namespace sextant {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConfigFinding, layers, kind, field, expected, got, cause)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Unjudged, layers, what, why)
+}  // namespace sextant
 
 namespace sextant::cli {
 namespace {
 
-using nlohmann::json;
+// A model that ran, as python/sextant/doctor/examine.py writes it.
+struct Examined {
+  std::string subject, against;
+  std::vector<std::pair<std::string, std::string>> versions;
+  std::string config;                        // the text of the config.json
+  int64_t length = 0, longest = 0;           // of the run, and max_position_embeddings
+  std::vector<std::vector<int64_t>> layers;  // of each group of the configuration
+  std::vector<ConfigFinding> findings;       // of one layer each, or of all
+  std::vector<Unjudged> unjudged;
+  std::vector<std::string> notes;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Examined, subject, against, versions, config, length, longest,
+                                   layers, findings, unjudged, notes)
 
-std::string layers_of(const std::vector<int64_t>& layers) {
-  return layers.empty() ? "all" : layer_list(layers);
-}
-std::string layers_of(const ConfigFinding& found) {
-  return found.kind.empty() ? layers_of(found.layers) : found.kind;
-}
-
-std::string severity_of(const ConfigFinding& found) { return found.warning ? "warning" : "error"; }
-
-// The explanations of the groups; they refer to the report's settings.
-std::vector<Subject> subjects_of(const DoctorReport& report) {
-  std::vector<Subject> subjects;
-  for (const RopeConfig& setting : report.read.settings) {
-    subjects.push_back({setting, explain(setting, 0)});
+Examined parse_examined(const std::string& text, const std::string& where) {
+  const nlohmann::json examined = checked_json(text, where);
+  try {
+    return examined.get<Examined>();
+  } catch (const std::exception& error) {
+    fail(where + ": " + reason_of(error));
   }
-  return subjects;
 }
 
-std::string window_of(const RopeConfig& setting) {
-  if (setting.window > 0) return std::to_string(setting.window);
-  return setting.chunk > 0 ? fmt::format("chunks of {}", setting.chunk) : "-";
+// The fields of findings in the order of a report.
+constexpr std::array kFields = {
+    "configuration", "rotates",   "rotated channels", "pairing",       "direction", "frequencies",
+    "positions",     "precision", "attention factor", "softmax scale", "window",    "chunk",
+    "query law",     "layers"};
+
+void sort_findings(std::vector<ConfigFinding>& findings) {
+  std::ranges::stable_sort(findings, {}, [](const ConfigFinding& x) {
+    return std::tuple(x.warning, std::ranges::find(kFields, x.field) - kFields.begin(), x.layers);
+  });
 }
 
-// The fields of the findings that concern a group.
-std::string verdict_of(const DoctorReport& report, const RopeConfig& group) {
-  std::string fields;
-  for (const ConfigFinding& found : report.result.findings) {
-    bool own = found.kind.empty() ? found.layers.empty() || group.layer_numbers.empty()
-                                  : found.kind == group.layers;
-    for (const int64_t layer : group.layer_numbers) {
-      own = own || std::ranges::find(found.layers, layer) != found.layers.end();
-    }
-    if (own && fields.find(found.field) == std::string::npos) {
-      fields += (fields.empty() ? "" : ", ") + found.field;
-    }
+// Whether a finding concerns a layer of a group. layer: -1 if layers have no numbers.
+bool concerns(const ConfigFinding& found, const RopeConfig& group, int64_t layer) {
+  if (!found.kind.empty()) return found.kind == group.layers;
+  return found.layers.empty() || layer < 0 || std::ranges::count(found.layers, layer) > 0;
+}
+
+std::string verdict_of(const ConfigComparison& result, const RopeConfig& group, int64_t layer) {
+  std::set<std::string> fields;
+  for (const ConfigFinding& found : result.findings) {
+    if (concerns(found, group, layer)) fields.insert(found.field);
   }
-  return fields.empty() ? "ok" : fields;
+  for (const Unjudged& unjudged : result.unjudged) {
+    if (std::ranges::count(unjudged.layers, layer) > 0) fields.insert("not judged");
+  }
+  return fields.empty() ? "ok" : fmt::format("{}", fmt::join(fields, ", "));
 }
 
-json row_of(const DoctorReport& report, const Subject& subject) {
-  const auto& [setting, numbers] = subject;
-  const std::string pairing = pairing_of(setting);
-  const std::string none = setting.instead.empty() || setting.instead == "none"
-                               ? "no (NoPE)"
-                               : "no (" + setting.instead + ")";
-  const std::string rotated =
-      setting.rotates
-          ? fmt::format("{}-{} of {}", setting.first_channel,
-                        setting.first_channel + setting.rotary_dim - 1, setting.head_dim)
-          : "-";
-  const std::string method = method_of(setting);
-  const std::string stretch = !setting.rotates || method == "plain RoPE" ? "-"
-                              : numbers.factor == 1
-                                  ? method
-                                  : fmt::format("{} x {}", method, number(numbers.factor));
-  const double scale = setting.rotates ? numbers.turned_scale : numbers.scale;
-  return {{"layers", setting.layer_numbers},
-          {"kind", setting.layers},
-          {"rotates", !setting.rotates  ? none
-                      : pairing.empty() ? "yes"
-                                        : pairing},
-          {"rotated", rotated},
-          {"base", setting.rotates ? json(setting.base) : json()},
-          {"stretch", stretch},
-          {"window", window_of(setting)},
-          {"scale", scale == 0 ? json() : json(scale)},
-          {"verdict", verdict_of(report, setting)}};
+LayerRow row_of(const RopeConfig& group, const Explained& numbers) {
+  const bool rotates = group.rotates;
+  return {.layers = {},
+          .kind = shortened(group.layers, 40),
+          .rotates = rotates_of(group),
+          .rotated = rotates
+                         ? fmt::format("{}-{} of {}", group.first_channel,
+                                       group.first_channel + group.rotary_dim - 1, group.head_dim)
+                         : "-",
+          .base = rotates ? group.base : 0,
+          .stretch = stretch_of_group(group, numbers),
+          .window = window_of(group),
+          .scale = rotates ? numbers.rotated_scale : numbers.scale,
+          .verdict = {}};
+}
+
+// Adds the lines of a group: one for its layers of each verdict.
+void add_rows(DoctorReport& report, const RopeConfig& group, const Explained& numbers,
+              const std::vector<int64_t>& layers) {
+  std::map<std::string, std::vector<int64_t>> by_verdict;
+  for (const int64_t layer : layers) {
+    by_verdict[verdict_of(report.result, group, layer)].push_back(layer);
+  }
+  if (layers.empty()) by_verdict[verdict_of(report.result, group, -1)] = {};
+  for (const auto& [verdict, numbered] : by_verdict) {
+    LayerRow& row = report.rows.emplace_back(row_of(group, numbers));
+    row.layers = numbered;
+    row.verdict = verdict;
+  }
+}
+
+// A warning if the model's length is beyond that which YaRN reaches. Llama 3's stretch is trained
+// further.
+void doubt_length(const ReadRopeConfig& read, int64_t longest, ConfigComparison& to) {
+  for (size_t g = 0; g < read.configs.size(); ++g) {
+    const RopeConfig& group = read.configs[g];
+    const auto original = static_cast<double>(group.scaling.original_length);
+    const double factor = read.explained[g].factor;
+    const auto reach = static_cast<int64_t>(std::llround(factor * original));
+    if (!group.rotates || group.scaling.type != "yarn" || reach == 0 ||
+        static_cast<double>(longest) <= 1.01 * static_cast<double>(reach)) {
+      continue;
+    }
+    to.findings.push_back(
+        {group.layer_numbers, group.layer_numbers.empty() ? group.layers : "", "configuration",
+         fmt::format("max_position_embeddings up to {}, which {} with factor {:g} reaches", reach,
+                     method_of(group), factor),
+         std::to_string(longest), "angles beyond that length were not seen in training", true});
+  }
 }
 
 }  // namespace
@@ -94,92 +142,55 @@ int DoctorReport::exit_status() const {
   return !result.findings.empty() ? 1 : result.unjudged.empty() ? 0 : 2;
 }
 
-void print(const DoctorReport& report) {
-  lab::print("{}, against {}\n\n", report.subject, report.against);
-  print_groups(subjects_of(report));
-  for (const ConfigFinding& found : report.result.findings) {
-    lab::print("{}: {}, layers {}\n", severity_of(found), found.field, layers_of(found));
-    print_wrapped("expected      " + found.expected);
-    print_wrapped("got           " + found.got);
-    if (!found.cause.empty()) print_wrapped("cause         " + found.cause);
-    lab::print("\n");
+DoctorReport examine_files(const std::vector<std::string>& paths) {
+  DoctorReport report{.subject = paths.back(),
+                      .against = llama_cpp_version() + "'s code for this architecture",
+                      .versions = {{"sextant", std::string(version())}},
+                      .rows = {},
+                      .result = {}};
+  const ReadRopeConfig read = read_rope_config(paths.back(), {});
+  if (paths.size() == 2) {
+    report.against = paths[0];
+    report.result = compare_configs(read_rope_config(paths[0], {}), read);
+  } else {
+    report.result = check_config(read);
   }
-  for (const std::string& why : report.result.unjudged) print_wrapped("not judged    " + why);
-  for (const std::string& note : report.result.notes) print_wrapped("note          " + note);
-  const size_t count = report.result.findings.size();
-  const std::string counted = fmt::format("{} finding{}", count, count > 1 ? "s" : "");
-  lab::print("verdict: {}\n", count == 0 ? report.verdict() : counted);
+  sort_findings(report.result.findings);
+  for (size_t g = 0; g < read.configs.size(); ++g) {
+    add_rows(report, read.configs[g], read.explained[g], read.configs[g].layer_numbers);
+  }
+  return report;
 }
 
-std::string json_text(const DoctorReport& report) {
-  json layers = json::array(), findings = json::array(), unjudged = json::array();
-  for (const Subject& subject : subjects_of(report)) layers.push_back(row_of(report, subject));
-  for (const ConfigFinding& found : report.result.findings) {
-    json& entry = findings.emplace_back(json{{"layers", found.layers},
-                                             {"field", found.field},
-                                             {"expected", found.expected},
-                                             {"got", found.got},
-                                             {"cause", found.cause},
-                                             {"severity", severity_of(found)}});
-    if (!found.kind.empty()) entry["kind"] = found.kind;
+DoctorReport report_of(const std::string& text, const std::string& where) {
+  const Examined model = parse_examined(text, where);
+  DoctorReport report{.subject = model.subject,
+                      .against = model.against,
+                      .versions = model.versions,
+                      .rows = {},
+                      .result = {}};
+  ConfigComparison& result = report.result;
+  ReadRopeConfig read;
+  if (!model.config.empty()) {
+    read = read_rope_config_bytes(model.config, {.length = model.length});
+    result = check_config(read);
+    doubt_length(read, model.longest, result);
   }
-  for (const std::string& why : report.result.unjudged) {
-    unjudged.push_back({{"layers", json::array()}, {"what", "layers"}, {"why", why}});
+  for (ConfigFinding found : model.findings) {
+    const auto layers = std::exchange(found.layers, {});
+    add_finding(result, found, layers.empty() ? std::nullopt : std::optional(layers[0]));
   }
-  return json({{"schema", 1},
-               {"subject", report.subject},
-               {"against", report.against},
-               {"versions", {{"sextant", std::string(version())}}},
-               {"verdict", report.verdict()},
-               {"layers", layers},
-               {"findings", findings},
-               {"unjudged", unjudged},
-               {"notes", report.result.notes}})
-      .dump(1, ' ', false, json::error_handler_t::replace);
-}
-
-chart::Report page_of(const DoctorReport& report) {
-  chart::Table layers{.caption = "Layers",
-                      .columns = {{"layers"},
-                                  {"rotates"},
-                                  {"rotated channels"},
-                                  {"base"},
-                                  {"stretch"},
-                                  {"window"},
-                                  {"verdict"}}};
-  for (const Subject& subject : subjects_of(report)) {
-    const json row = row_of(report, subject);
-    const bool good = row["verdict"] == "ok";
-    const std::string kind = subject.setting.layers;
-    layers.rows.push_back(
-        {chart::words((kind.empty() ? "" : kind + ": ") + layers_of(subject.setting.layer_numbers)),
-         chart::words(row["rotates"]), chart::words(row["rotated"]),
-         chart::words(subject.setting.rotates ? number(subject.setting.base) : "-"),
-         chart::words(row["stretch"]), chart::words(row["window"]),
-         chart::words(row["verdict"], good ? chart::Tone::kGood : chart::Tone::kBad)});
+  for (const Unjudged& entry : model.unjudged) {
+    add_unjudged(result, entry.what, entry.why,
+                 entry.layers.empty() ? std::nullopt : std::optional(entry.layers[0]));
   }
-  chart::Report page{
-      .title = "sextant doctor: " + report.subject,
-      .lead = "Compared with " + report.against + ". Verdict: **" + report.verdict() + "**.",
-      .opening = {"", {layers}},
-      .sections = {},
-      .footer = "sextant " + std::string(version())};
-  if (!report.result.findings.empty()) {
-    chart::Table findings{.columns = {{"layers"}, {"field"}, {"expected"}, {"got"}, {"cause"}},
-                          .stacks = true};
-    for (const ConfigFinding& found : report.result.findings) {
-      findings.rows.push_back(
-          {chart::words(layers_of(found)), chart::words(found.field, chart::Tone::kBad),
-           chart::words(found.expected), chart::words(found.got), chart::words(found.cause)});
-    }
-    page.sections.push_back({"Findings", {findings}});
+  sort_findings(result.findings);
+  result.notes.insert(result.notes.end(), model.notes.begin(), model.notes.end());
+  for (size_t g = 0; g < std::min(model.layers.size(), read.configs.size()); ++g) {
+    if (model.layers[g].empty()) continue;
+    add_rows(report, read.configs[g], read.explained[g], model.layers[g]);
   }
-  std::string notes;
-  for (const auto* lines : {&report.result.unjudged, &report.result.notes}) {
-    for (const std::string& line : *lines) notes += "- " + line + "\n";
-  }
-  if (!notes.empty()) page.sections.push_back({"Notes", {chart::Prose{notes}}});
-  return page;
+  return report;
 }
 
 }  // namespace sextant::cli

@@ -1,8 +1,9 @@
-// The report of `sextant doctor` on files, as text, as JSON and as a page. The JSON has the schema
-// of python/sextant/doctor/report.py.
+// The report of `sextant doctor`, of files and of a model that runs: as text, as JSON and as a
+// page. docs/doctor.md describes the JSON.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sextant/chart/report.h"
@@ -10,9 +11,22 @@
 
 namespace sextant::cli {
 
+// A line of the table: layers that are alike in configuration and in verdict.
+struct LayerRow {
+  std::vector<int64_t> layers;  // empty: all, or not known
+  std::string kind;
+  std::string rotates;  // "half-split", "interleaved", "yes", "no (NoPE)"
+  std::string rotated;  // "0-127 of 128": the channels that rotate
+  double base = 0;      // 0: none
+  std::string stretch, window;
+  double scale = 0;     // 0: not known
+  std::string verdict;  // the fields of its findings, or "ok"
+};
+
 struct DoctorReport {
-  std::string subject, against;  // the second file, and the first
-  ReadRopeConfig read;           // the subject
+  std::string subject, against;  // the model or file, and the source of expected values
+  std::vector<std::pair<std::string, std::string>> versions;
+  std::vector<LayerRow> rows;
   ConfigComparison result;
 
   // "sound", "findings" or "cannot be judged".
@@ -20,7 +34,14 @@ struct DoctorReport {
   int exit_status() const;  // 0, 1 or 2
 };
 
-// Prints the layers of the subject and the findings to standard output.
+// A GGUF file, or two files of any format: what changed from the first to the second.
+DoctorReport examine_files(const std::vector<std::string>& paths);
+
+// The report of a model of transformers. text: the JSON that python/sextant/doctor/examine.py
+// writes; `where` begins the Error if it is another one.
+DoctorReport report_of(const std::string& text, const std::string& where);
+
+// Prints the layers and the findings to standard output.
 void print(const DoctorReport& report);
 std::string json_text(const DoctorReport& report);
 chart::Report page_of(const DoctorReport& report);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -13,57 +12,54 @@
 namespace sextant::cli {
 namespace {
 
-constexpr size_t kColumns = 7, kWidestLaw = 40;
-using Line = std::array<std::string, kColumns>;
+constexpr size_t kWidestLaw = 40;
+using Line = std::vector<std::string>;
 
-std::string layers_of(const RopeConfig& setting) {
-  const std::string numbers = layer_list(setting.layer_numbers);
-  if (setting.layers.empty()) return numbers.empty() ? "all" : numbers;
-  return shortened(setting.layers, 40) + (numbers.empty() ? "" : ": " + numbers);
-}
-
-std::string window_of(const RopeConfig& setting) {
-  if (setting.window > 0) return std::to_string(setting.window);
-  if (setting.chunk > 0) return fmt::format("chunks of {}", setting.chunk);
-  if (setting.dual_chunk > 0) return fmt::format("dual chunks of {}", setting.dual_chunk);
-  return "-";
-}
-
-std::string rotates_of(const Subject& subject) {
-  const RopeConfig& setting = subject.setting;
-  if (!setting.rotates) {
-    const bool none = setting.instead.empty() || setting.instead == "none";
-    return fmt::format("no ({})", none ? "NoPE" : shortened(setting.instead, 40));
-  }
-  const std::string pairing = pairing_of(setting);
-  return pairing.empty() ? "yes" : pairing;
-}
-
-std::string stretch_of_group(const Subject& subject) {
-  const RopeConfig& setting = subject.setting;
-  if (!setting.rotates) return "-";
-  const double factor = subject.numbers.factor;
-  const bool plain = setting.scaling.type == "default" && setting.scaling.sections.empty();
-  const std::string name = plain ? "-" : name_of(setting.scaling).name;
-  return factor == 1 || plain ? name : fmt::format("{} x {}", name, number(factor));
+std::string layers_of(const RopeConfig& config) {
+  const std::string numbers = layer_list(config.layer_numbers);
+  if (config.layers.empty()) return numbers.empty() ? "all" : numbers;
+  return shortened(config.layers, 40) + (numbers.empty() ? "" : ": " + numbers);
 }
 
 Line line_of(const Subject& subject) {
-  const RopeConfig& setting = subject.setting;
-  const bool rotates = setting.rotates;
-  const std::string law = query_law_of(setting);
-  return {layers_of(setting),
-          rotates_of(subject),
-          rotates ? fmt::format("{} of {}", moving_pairs(subject.numbers), setting.head_dim) : "-",
-          rotates ? number(setting.base) : "-",
-          stretch_of_group(subject),
-          window_of(setting),
+  const RopeConfig& config = subject.config;
+  const bool rotates = config.rotates;
+  const std::string law = query_law_of(config);
+  return {layers_of(config),
+          rotates_of(config),
+          rotates ? fmt::format("{} of {}", moving_pairs(subject.numbers), config.head_dim) : "-",
+          rotates ? number(config.base) : "-",
+          stretch_of_group(config, subject.numbers),
+          window_of(config),
           law.empty()               ? "-"
           : law.size() > kWidestLaw ? "yes, see below"
                                     : law};
 }
 
 }  // namespace
+
+std::string window_of(const RopeConfig& config) {
+  if (config.window > 0) return std::to_string(config.window);
+  if (config.chunk > 0) return fmt::format("chunks of {}", config.chunk);
+  if (config.dual_chunk > 0) return fmt::format("dual chunks of {}", config.dual_chunk);
+  return "-";
+}
+
+std::string rotates_of(const RopeConfig& config) {
+  if (!config.rotates) {
+    const bool none = config.instead.empty() || config.instead == "none";
+    return fmt::format("no ({})", none ? "NoPE" : shortened(config.instead, 40));
+  }
+  const std::string pairing = pairing_of(config);
+  return pairing.empty() ? "yes" : pairing;
+}
+
+std::string stretch_of_group(const RopeConfig& config, const Explained& numbers) {
+  const bool plain = config.scaling.type == "default" && config.scaling.sections.empty();
+  if (!config.rotates || plain) return "-";
+  const std::string name = name_of(config.scaling).name;
+  return numbers.factor == 1 ? name : fmt::format("{} x {}", name, number(numbers.factor));
+}
 
 // In p-RoPE some pairs have frequency 0.
 int64_t moving_pairs(const Explained& numbers) {
@@ -118,21 +114,25 @@ std::string layer_list(const std::vector<int64_t>& numbers) {
   return list;
 }
 
-void print_groups(const std::vector<Subject>& subjects) {
-  std::vector<Line> lines = {
-      {"layers", "rotates", "pairs of", "base", "stretch", "window", "query law"}};
-  for (const Subject& subject : subjects) lines.push_back(line_of(subject));
-  std::array<size_t, kColumns> widths{};
+void print_table(const std::vector<Line>& lines) {
+  std::vector<size_t> widths(lines.at(0).size());
   for (const Line& line : lines) {
-    for (size_t c = 0; c < kColumns; ++c) widths[c] = std::max(widths[c], line[c].size());
+    for (size_t c = 0; c < widths.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
   }
   for (const Line& line : lines) {
     std::string row;
-    for (size_t c = 0; c < kColumns; ++c) row += fmt::format("{:<{}}  ", line[c], widths[c]);
+    for (size_t c = 0; c < widths.size(); ++c) row += fmt::format("{:<{}}  ", line[c], widths[c]);
     row.erase(row.find_last_not_of(' ') + 1);
     lab::print("{}\n", row);
   }
   lab::print("\n");
+}
+
+void print_groups(const std::vector<Subject>& subjects) {
+  std::vector<Line> lines = {
+      {"layers", "rotates", "pairs of", "base", "stretch", "window", "query law"}};
+  for (const Subject& subject : subjects) lines.push_back(line_of(subject));
+  print_table(lines);
 }
 
 }  // namespace sextant::cli

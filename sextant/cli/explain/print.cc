@@ -34,9 +34,9 @@ std::string value(const nlohmann::json& x) {
                      number(high->get<double>()));
 }
 
-void print_parameters(const RopeConfig& setting) {
+void print_parameters(const RopeConfig& config) {
   std::string line;
-  const nlohmann::json parameters = parameters_of(setting);
+  const nlohmann::json parameters = parameters_of(config);
   for (const auto& item : parameters.items()) {
     line += (line.empty() ? "" : ", ") + item.key() + " " + value(item.value());
   }
@@ -56,64 +56,64 @@ void print_axes(const RopeScaling& scaling) {
 }
 
 // Prints how far back queries of these layers attend.
-void print_layers(const RopeConfig& setting, const Explained& n) {
-  const std::string where = setting.bounded_in.empty() ? "" : " in " + setting.bounded_in;
-  if (setting.window > 0) {
-    lab::print("window        {} positions{}, the query's own included\n", setting.window, where);
+void print_layers(const RopeConfig& config, const Explained& n) {
+  const std::string where = config.bounded_in.empty() ? "" : " in " + config.bounded_in;
+  if (config.window > 0) {
+    lab::print("window        {} positions{}, the query's own included\n", config.window, where);
   }
-  if (setting.chunk > 0) {
-    lab::print("chunks        of {} positions{}: a query sees its own\n", setting.chunk, where);
+  if (config.chunk > 0) {
+    lab::print("chunks        of {} positions{}: a query sees its own\n", config.chunk, where);
   }
   if (n.reach > 0) lab::print("              in these layers no distance is beyond {}\n", n.reach);
-  for (const std::string& note : setting.notes) print_wrapped("layers        " + note);
+  for (const std::string& note : config.notes) print_wrapped("layers        " + note);
 }
 
-void print_queries(const RopeConfig& setting) {
-  const std::string law = query_law_of(setting);
+void print_queries(const RopeConfig& config) {
+  const std::string law = query_law_of(config);
   if (law.empty()) return;
-  const bool words = !setting.query_law.empty();
+  const bool words = !config.query_law.empty();
   print_wrapped("queries       " + (words ? law : "times " + law + " at position i"));
 }
 
 void print_head(const Subject& subject) {
-  const auto& [setting, n] = subject;
-  const Named named = name_of(setting.scaling);
+  const auto& [config, n] = subject;
+  const Named named = name_of(config.scaling);
   lab::print("method        {}{}{}\n", named.name, named.source.empty() ? "" : ", ", named.source);
   if (!named.meaning.empty()) lab::print("              {}\n", named.meaning);
-  print_parameters(setting);
-  print_axes(setting.scaling);
+  print_parameters(config);
+  print_axes(config.scaling);
   if (n.factor != 1) lab::print("stretch       {} times\n", number(n.factor));
   if (n.trained > 0) lab::print("trained on    {} positions\n", n.trained);
-  if (const auto* stretch = std::get_if<Stretch>(&setting.scaling.stretch);
-      setting.trained_stretched && n.trained > 0)
+  if (const auto* stretch = std::get_if<Stretch>(&config.scaling.stretch);
+      config.trained_stretched && n.trained > 0)
     lab::print("              (max_position_embeddings, with the stretch)\n");
   else if (stretch && std::holds_alternative<Linear>(*stretch) && n.factor != 1 && n.trained > 0 &&
-           setting.scaling.original_length == 0)
+           config.scaling.original_length == 0)
     lab::print(
         "              (max_position_embeddings; this type does not say the original length, and\n"
         "              some models, Gemma 3 among them, have the stretched one there)\n");
   if (n.target > 0) lab::print("read up to    {} positions\n", n.target);
-  const std::string pairing = pairing_of(setting);
+  const std::string pairing = pairing_of(config);
   const int64_t moving = moving_pairs(n), still = std::ssize(n.pairs) - moving;
-  lab::print("frequencies   {} pairs of {} channels rotate{}, base {}{}\n", moving,
-             setting.head_dim, still == 0 ? "" : fmt::format(" ({} more have frequency 0)", still),
-             number(setting.base),
+  lab::print("frequencies   {} pairs of {} channels rotate{}, base {}{}\n", moving, config.head_dim,
+             still == 0 ? "" : fmt::format(" ({} more have frequency 0)", still),
+             number(config.base),
              pairing == "interleaved" ? "; interleaved: channel 2f pairs with 2f + 1"
              : pairing == "half-split"
-                 ? fmt::format("; half-split: channel f pairs with f + {}", setting.rotary_dim / 2)
+                 ? fmt::format("; half-split: channel f pairs with f + {}", config.rotary_dim / 2)
                  : "; which channels pair is not said");
   if (n.gain != 1) {
     lab::print("attention     queries and keys times {}, so scores of rotated channels times {}\n",
                number(n.gain), number(n.gain * n.gain));
   }
-  if (setting.scaling.score_factor != 1) {
-    lab::print("              and all scores times {}\n", number(setting.scaling.score_factor));
+  if (config.scaling.score_factor != 1) {
+    lab::print("              and all scores times {}\n", number(config.scaling.score_factor));
   }
   lab::print("softmax       scale {}, against {} of plain attention with {} channels\n",
-             number(n.turned_scale), number(1 / std::sqrt(static_cast<double>(setting.head_dim))),
-             setting.head_dim);
-  print_queries(setting);
-  print_layers(setting, n);
+             number(n.rotated_scale), number(1 / std::sqrt(static_cast<double>(config.head_dim))),
+             config.head_dim);
+  print_queries(config);
+  print_layers(config, n);
 }
 
 void print_pairs(const Subject& subject, bool all) {
@@ -166,7 +166,7 @@ void print_angles(const Explained& n) {
   }
   print_wrapped(fmt::format(
       "From distance {} on some pair is at angles that training never showed: unless the model "
-      "was trained again with this setting, expect trouble between there and {}.",
+      "was trained again with this configuration, expect trouble between there and {}.",
       n.first_leaving, seen));
 }
 
@@ -183,30 +183,30 @@ void print_hazards(const Subject& subject) {
 }
 
 void print_without_rotation(const Subject& subject) {
-  const RopeConfig& setting = subject.setting;
-  const bool none = setting.instead.empty() || setting.instead == "none";
+  const RopeConfig& config = subject.config;
+  const bool none = config.instead.empty() || config.instead == "none";
   print_wrapped(
       fmt::format("rotation      none: queries and keys are not rotated (no RoPE); {}",
                   none ? "these layers know no positions (NoPE)"
-                       : fmt::format("the positions of this model are: {}", setting.instead)));
-  if (setting.head_dim > 0 && subject.numbers.scale > 0) {
+                       : fmt::format("the positions of this model are: {}", config.instead)));
+  if (config.head_dim > 0 && subject.numbers.scale > 0) {
     lab::print("softmax       scale {}\n", number(subject.numbers.scale));
   }
-  print_queries(setting);
-  print_layers(setting, subject.numbers);
+  print_queries(config);
+  print_layers(config, subject.numbers);
 }
 
 }  // namespace
 
 void print(const Subject& subject, bool all, bool legend) {
-  const RopeConfig& setting = subject.setting;
-  const std::string layers = shortened(setting.layers, 60);
-  const std::string numbers = layer_list(setting.layer_numbers);
+  const RopeConfig& config = subject.config;
+  const std::string layers = shortened(config.layers, 60);
+  const std::string numbers = layer_list(config.layer_numbers);
   if (!layers.empty() || !numbers.empty()) {
     lab::print("\n== layers{}{} ==\n", layers.empty() ? "" : ": " + layers,
                numbers.empty() ? "" : " " + numbers);
   }
-  if (!setting.rotates) {
+  if (!config.rotates) {
     print_without_rotation(subject);
   } else {
     print_head(subject);
@@ -214,7 +214,7 @@ void print(const Subject& subject, bool all, bool legend) {
     if (legend) print_legend();
     print_hazards(subject);
   }
-  for (const std::string& warning : setting.scaling.warnings) print_wrapped("warning: " + warning);
+  for (const std::string& warning : config.scaling.warnings) print_wrapped("warning: " + warning);
 }
 
 }  // namespace sextant::cli

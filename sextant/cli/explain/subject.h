@@ -11,9 +11,17 @@
 namespace sextant::cli {
 
 struct Subject {
-  const RopeConfig& setting;
-  Explained numbers;
+  const RopeConfig& config;
+  const Explained& numbers;
 };
+
+// Prints lines of cells in columns, and an empty line.
+void print_table(const std::vector<std::vector<std::string>>& lines);
+
+// Cells of tables: "half-split" or "no (NoPE)"; "YaRN x 4"; "4096" or "chunks of 8192".
+std::string rotates_of(const RopeConfig& config);
+std::string stretch_of_group(const RopeConfig& config, const Explained& numbers);
+std::string window_of(const RopeConfig& config);
 
 // Prints a table of the layer groups: rotation, stretch, window.
 void print_groups(const std::vector<Subject>& subjects);

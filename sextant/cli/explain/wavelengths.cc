@@ -9,8 +9,8 @@ namespace sextant::cli {
 
 chart::LineChart wavelengths(const Subject& subject) {
   chart::LineChart chart;
-  chart.title = "Wavelengths before and after " + name_of(subject.setting.scaling).name;
-  chart.subtitle = fmt::format("base {}, {} pairs", fmt::format("{:.6g}", subject.setting.base),
+  chart.title = "Wavelengths before and after " + name_of(subject.config.scaling).name;
+  chart.subtitle = fmt::format("base {}, {} pairs", fmt::format("{:.6g}", subject.config.base),
                                subject.numbers.pairs.size());
   chart.x = {.label = "pair, fastest first"};
   chart.y = {.label = "wavelength", .unit = "positions", .scale = chart::Scale::kLog10};

@@ -16,7 +16,7 @@ std::vector<Figure> figures_by_scores(const PlotValues& values) {
       .head_dim = values.integer("head-dim", 1, 1024),
       .length = values.integer("length", 1, 2048),
       .causal = values.choice("direction", {"causal", "both"}) == 0};
-  const lab::Encoding encoding = lab::open_plugin(/*threads=*/1).encode(request);
+  const lab::ProbedEncoding encoding = lab::open_plugin(/*threads=*/1).probe_encoding(request);
   PlotSubject subject = {.title = request.method,
                          .settings = request.options == "{}" ? "" : request.options + "; ",
                          .positions = {}};

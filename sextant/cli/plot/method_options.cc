@@ -12,7 +12,7 @@
 #include "sextant/base/random.h"
 #include "sextant/cli/plot/by_scores.h"
 #include "sextant/files/checked_json.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/plan/arms.h"
 
 namespace sextant::cli {
 namespace {

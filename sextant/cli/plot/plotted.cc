@@ -12,22 +12,17 @@
 
 namespace sextant::cli {
 
-PlottedMethod alibi_plot();
-PlottedMethod binary_plot();
-PlottedMethod clock_plot();
+std::vector<PlottedMethod> distance_plots();  // by_distance.cc
+std::vector<PlottedMethod> vector_plots();    // by_vectors.cc
 PlottedMethod rope_plot();
-PlottedMethod shaw_plot();
-PlottedMethod sinusoidal_plot();
 std::vector<PlottedMethod> stretch_plots();
-PlottedMethod t5_plot();
-PlottedMethod window_plot();
 
 std::span<const PlottedMethod> plotted_methods() {
   static const std::vector<PlottedMethod> methods = [] {
-    std::vector<PlottedMethod> all = {alibi_plot(),  binary_plot(),    clock_plot(),
-                                      rope_plot(),   shaw_plot(),      t5_plot(),
-                                      window_plot(), sinusoidal_plot()};
-    for (PlottedMethod& stretch : stretch_plots()) all.push_back(std::move(stretch));
+    std::vector<PlottedMethod> all = {rope_plot()};
+    for (auto* const plots : {distance_plots, vector_plots, stretch_plots}) {
+      for (PlottedMethod& plot : plots()) all.push_back(std::move(plot));
+    }
     std::ranges::sort(all, {}, &PlottedMethod::name);
     return all;
   }();

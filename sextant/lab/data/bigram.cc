@@ -1,7 +1,6 @@
 #include "sextant/lab/data/bigram.h"
 
 #include <cmath>
-#include <string_view>
 
 namespace sextant::lab {
 namespace {
@@ -33,18 +32,17 @@ Counts counts_of(std::string_view text) {
 
 }  // namespace
 
-BigramLoss bigram_loss(const Corpus& corpus, const Settings& settings) {
-  const Counts counts = counts_of(corpus.train);
-  const auto scored = static_cast<size_t>(settings.training.length / 2);
+BigramLoss bigram_loss(std::string_view train, std::span<const std::string_view> blocks,
+                       int64_t scored) {
+  const Counts counts = counts_of(train);
   BigramLoss result;
-  for (const std::string_view block :
-       test_blocks(corpus, settings.test.longest(), settings.test.blocks)) {
+  for (const std::string_view block : blocks) {
     double sum = 0;
-    for (size_t n = block.size() - scored; n < block.size(); ++n) {
+    for (size_t n = block.size() - static_cast<size_t>(scored); n < block.size(); ++n) {
       sum += counts.loss(index_of(block[n - 1]), index_of(block[n]));
     }
     result.blocks.push_back(sum / static_cast<double>(scored));
-    result.mean += result.blocks.back() / static_cast<double>(settings.test.blocks);
+    result.mean += result.blocks.back() / static_cast<double>(blocks.size());
   }
   return result;
 }

@@ -8,10 +8,10 @@
 // bytes of python3-doc it has 2.49 nats per byte, and the bigrams have 2.62.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
-
-#include "sextant/lab/data/corpus.h"
-#include "sextant/lab/plan/settings.h"
 
 namespace sextant::lab {
 
@@ -20,8 +20,9 @@ struct BigramLoss {
   std::vector<double> blocks;  // of each test block
 };
 
-// The loss on the bytes that the sliding loss of a survey is scored on: the last L/2 of each test
-// block. Throws Error if the corpus has too few blocks.
-BigramLoss bigram_loss(const Corpus& corpus, const Settings& settings);
+// The loss of bigrams of the training bytes on the last `scored` bytes of each test block: those
+// that the sliding loss of a survey is scored on, L/2.
+BigramLoss bigram_loss(std::string_view train, std::span<const std::string_view> blocks,
+                       int64_t scored);
 
 }  // namespace sextant::lab

@@ -1,4 +1,5 @@
-// One-hop retrieval: can a model still find a token far back?
+// One-hop retrieval, the small task of surveys: can a model still find a token far back?
+// `sextant retrieve` asks checkpoints about texts instead (report/retrieval_scores.h).
 //
 // Loss on text does not show this for models of a survey's size, which gain nothing from more than
 // a hundred bytes of context. Here a sequence is noise with a few tokens that each carry a key and

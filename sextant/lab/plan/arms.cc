@@ -1,4 +1,5 @@
-// Arms of a survey from the methods that the user lists.
+#include "sextant/lab/plan/arms.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include "sextant/files/checked_json.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/plan/stretches.h"
-#include "sextant/lab/run/survey.h"
 
 namespace sextant::lab {
 namespace {
@@ -35,6 +35,11 @@ constexpr const char* kAlienClock = "alien-clock";
 constexpr std::array<std::string_view, 7> kReaders = {
     "chunk", "dual-chunk", "leaky-rerope", "rerope", "self-extend", "streaming", "window"};
 constexpr int64_t kMostTaken = int64_t{1} << 30, kMostMultiple = 1 << 16;
+
+[[noreturn]] void refuse(const std::string& label, const char* option, const std::string& expected,
+                         const auto& got) {
+  fail(fmt::format("methods: {}: {}: expected {}, but got {}", label, option, expected, got));
+}
 
 // Lengths on which options may depend.
 struct Lengths {
@@ -98,8 +103,7 @@ std::optional<int64_t> taken(json& options, const char* name, const std::string&
   const json value = options.at(name);
   options.erase(name);
   if (!value.is_number_unsigned() || value > kMostTaken) {
-    fail(fmt::format("methods: {}: {}: expected 0 to {}, but got {}", label, name, kMostTaken,
-                     value.dump()));
+    refuse(label, name, fmt::format("0 to {}", kMostTaken), value.dump());
   }
   return value.get<int64_t>();
 }
@@ -109,10 +113,7 @@ bool taken_flag(json& options, const char* name, Task task, const std::string& l
   if (!options.contains(name) || task == Task::kText || task == Task::kPairs) return false;
   const json value = options.at(name);
   options.erase(name);
-  if (!value.is_boolean()) {
-    fail(fmt::format("methods: {}: {}: expected true or false, but got {}", label, name,
-                     value.dump()));
-  }
+  if (!value.is_boolean()) refuse(label, name, "true or false", value.dump());
   return value.get<bool>();
 }
 
@@ -120,7 +121,7 @@ bool taken_flag(json& options, const char* name, Task task, const std::string& l
 std::string inner_method(const std::string& label, const json& options) {
   const json of = options.value("of", json("rope"));
   if (of.is_string()) return of.get<std::string>();
-  fail(fmt::format("methods: {}: of: expected a method's name, but got {}", label, of.dump()));
+  refuse(label, "of", "a method's name", of.dump());
 }
 
 // Removes the option "weights". Returns the label of the method whose weights are used; "" for its
@@ -131,8 +132,7 @@ std::string weights_of(const std::string& label, bool reads, json& options) {
   const json given = options.at(kWeights);
   options.erase(kWeights);
   if (!given.is_string()) {
-    fail(fmt::format("methods: {}: weights: expected a method's name or {}, but got {}", label,
-                     kOwn, given.dump()));
+    refuse(label, kWeights, fmt::format("a method's name or {}", kOwn), given.dump());
   }
   return given == kOwn ? "" : given.get<std::string>();
 }
@@ -164,8 +164,7 @@ void add_source(const Arm& arm, json& options) {
                      arm.label, kOwnSource));
   }
   if (arm.drop_channels > 0) {
-    fail(fmt::format("methods: {}: {}: expected 0, as it adds nothing to the input, but got {}",
-                     arm.label, kDrop, arm.drop_channels));
+    refuse(arm.label, kDrop, "0, as it adds nothing to the input", arm.drop_channels);
   }
   options[kOwnSource] = source_of_own_method(arm.method);
 }
@@ -191,8 +190,7 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
     fail(fmt::format("methods: {}: two_streams: expected false with causal=true", arm.label));
   }
   if (arm.memory > 0 && settings.objective == Objective::kMasked) {
-    fail(fmt::format("methods: {}: memory: expected 0 with masked bytes, but got {}", arm.label,
-                     arm.memory));
+    refuse(arm.label, kMemory, "0 with masked bytes", arm.memory);
   }
   arm.drop_channels = taken(given, kDrop, arm.label).value_or(0);
 
@@ -211,10 +209,7 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   std::string of = weights_of(arm.label, reads, options);
   if (of.empty() && arm.drop_channels > 0) of = with_all_channels(request).label;
   if (is_own_method(of)) {
-    fail(
-        fmt::format("methods: {}: weights: expected a built-in method, whose weights this program "
-                    "can read, but got {}",
-                    arm.label, of));
+    refuse(arm.label, kWeights, "a built-in method, whose weights this program can read", of);
   }
   if (!of.empty()) arm.weights_from = with_memory(of, arm.memory);
   if (arm.method == "window" || arm.method == "chunk") {
@@ -222,13 +217,10 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
     if (!inner.empty() && !options.contains("options")) options["options"] = inner;
   }
   if (arm.tune > 0 && arm.drop_channels > 0) {
-    fail(fmt::format("methods: {}: tune: expected 0 with {}, which is a test, but got {}",
-                     arm.label, kDrop, arm.tune));
+    refuse(arm.label, kTune, fmt::format("0 with {}, which is a test", kDrop), arm.tune);
   }
   if (arm.tune > 0 && arm.weights_from.empty()) {
-    fail("methods: " + arm.label +
-         ": tune: expected 0, as it has no weights of another to go on from, but got " +
-         std::to_string(arm.tune));
+    refuse(arm.label, kTune, "0, as it has no weights of another to go on from", arm.tune);
   }
   arm.options = options.dump();
   return arm;
@@ -327,13 +319,12 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
                                                                 : request_of(arm.weights_from);
     Arm trained = arm_of(wanted, settings, arm.task, found ? all : ArmDefaults{});
     if (trained.causal != arm.causal || trained.two_streams != arm.two_streams) {
-      fail(
-          fmt::format("methods: {}: weights: expected a method with the same {} and {}, but got {}",
-                      arm.label, kCausal, kTwoStreams, arm.weights_from));
+      refuse(arm.label, kWeights,
+             fmt::format("a method with the same {} and {}", kCausal, kTwoStreams),
+             arm.weights_from);
     }
     if (!trained.weights_from.empty()) {
-      fail("methods: " + arm.label + ": weights: expected a method that is trained, but got " +
-           arm.weights_from);
+      refuse(arm.label, kWeights, "a method that is trained", arm.weights_from);
     }
     return trained;
   };

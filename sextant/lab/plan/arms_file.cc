@@ -1,11 +1,10 @@
-// Reads the arms and settings of a survey from a file.
+#include "sextant/lab/plan/arms_file.h"
+
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/base/printable.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/settings_file.h"
-#include "sextant/lab/run/survey.h"
 
 namespace sextant::lab {
 namespace {
@@ -32,13 +31,6 @@ ArmRequest request_in(const json& arm, const std::string& where) {
 }
 
 }  // namespace
-
-void check_label(const std::string& where, const std::string& label) {
-  const std::string shown = printable(label);
-  if (label.empty() || shown != label) {
-    fail(where + ": label: expected a name without control characters, but got \"" + shown + "\"");
-  }
-}
 
 ArmsFile read_arms_file(const std::filesystem::path& path) {
   return arms_file_of(read_settings_file(path), path.string());

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/data/masked_text.h"
-#include "sextant/lab/report/result.h"
 #include "sextant/rope_config/config_path.h"
 #include "sextant/rope_config/explain.h"
 
@@ -95,7 +95,7 @@ bool is_folder_of_model(const fs::path& path) { return fs::exists(path / "config
 
 int64_t train_length_of(const ReadRopeConfig& read) {
   int64_t longest = 0;
-  for (const RopeConfig& group : read.settings) longest = std::max(longest, trained_length(group));
+  for (const RopeConfig& group : read.configs) longest = std::max(longest, trained_length(group));
   return longest;
 }
 
@@ -134,7 +134,7 @@ Checkpoint read_checkpoint(const std::string& command, const fs::path& path) {
   } catch (const Error& error) {
     fail(command + ": " + error.what());
   }
-  if (!found.rope.settings.empty()) found.model_type = found.rope.settings.front().model_type;
+  if (!found.rope.configs.empty()) found.model_type = found.rope.configs.front().model_type;
   found.train_length = train_length_of(found.rope);
   if (found.rope.dialect == "GGUF") {
     found.files = sizes_of({config});
@@ -154,7 +154,7 @@ Checkpoint read_checkpoint(const std::string& command, const fs::path& path) {
 
 void check_can_stretch(const Checkpoint& checkpoint) {
   bool rotates = false;
-  for (const RopeConfig& group : checkpoint.rope.settings) {
+  for (const RopeConfig& group : checkpoint.rope.configs) {
     if (!group.rotates) continue;
     rotates = true;
     if (group.scaling.type != "default") {

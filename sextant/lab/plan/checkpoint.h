@@ -1,4 +1,5 @@
 // A checkpoint: a folder in Hugging Face's format or a GGUF file, with any vocabulary.
+// The state of an unfinished training is a TrainingState (run/training_state.h).
 #pragma once
 
 #include <cstdint>

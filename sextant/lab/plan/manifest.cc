@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/report/result.h"
 
 namespace sextant::lab {
 

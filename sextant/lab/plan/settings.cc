@@ -1,18 +1,25 @@
+// Each row of the settings' table has a member, a range and a place in JSON: reading, writing and
+// the checks of ranges are loops over the rows. Rules that compare several settings follow.
 #include "sextant/lab/plan/settings.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_fields.h"
+#include "sextant/base/names.h"
+#include "sextant/base/printable.h"
+#include "sextant/files/json_record.h"
 #include "sextant/lab/data/direction_task.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/data/retrieval_task.h"
+#include "sextant/lab/plan/settings_table.h"
 
 namespace sextant::lab {
 namespace {
@@ -25,19 +32,15 @@ std::string text(T value) {
 }
 
 template <class T>
-void within(const char* name, T value, T low, T high) {
+void within(const std::string& name, T value, T low, T high) {
   if (!(value >= low && value <= high)) {
-    fail(std::string("settings: ") + name + ": expected " + text(low) + " to " + text(high) +
-         ", but got " + text(value));
+    fail("settings: " + name + ": expected " + text(low) + " to " + text(high) + ", but got " +
+         text(value));
   }
 }
 
-// Far above the needs of surveys that run for minutes; the product of two values does not overflow.
-constexpr int64_t kMost = int64_t{1} << 30;
 constexpr double kTuningRate = 0.25;
-
-template <class T, size_t N>
-using Names = std::array<std::pair<T, const char*>, N>;
+constexpr const char* kModelPart = "model";
 
 constexpr Names<Task, 4> kTasks{{{Task::kText, "text"},
                                  {Task::kPairs, "pairs"},
@@ -46,45 +49,48 @@ constexpr Names<Task, 4> kTasks{{{Task::kText, "text"},
 constexpr Names<Objective, 2> kObjectives{
     {{Objective::kCausal, "causal"}, {Objective::kMasked, "masked"}}};
 
-template <class T, size_t N>
-const char* name_in(const Names<T, N>& names, T value) {
-  const auto* const found = std::ranges::find(names, value, &std::pair<T, const char*>::first);
-  return found->second;
+std::string path_of(const Setting& row) {
+  return row.part.empty() ? row.name : std::string(row.part) + "." + row.name;
 }
 
-template <class T, size_t N>
-T named_in(const Names<T, N>& names, const char* field, const std::string& name) {
-  std::string known;
-  for (const auto& [value, its_name] : names) {
-    if (name == its_name) return value;
-    known += (known.empty() ? "" : ", ") + std::string(its_name);
+// Checks each setting of a part against its own range.
+void check_ranges(Settings settings, std::string_view part) {
+  for (const Setting& row : settings_table(settings)) {
+    if (row.part != part || !row.range) continue;
+    const auto check = [&](const auto* value) {
+      using Value = std::remove_cvref_t<decltype(*value)>;
+      if constexpr (std::is_arithmetic_v<Value>) {
+        within<Value>(path_of(row), *value, static_cast<Value>(row.range->low),
+                      static_cast<Value>(row.range->high));
+      }
+    };
+    std::visit(check, row.member);
   }
-  fail(std::string(field) + ": expected one of " + known + ", but got " + name);
 }
 
-void check(const TrainingOptions& training) {
-  within<int64_t>("training.length", training.length, 2, kMost);
-  within<int64_t>("training.batch", training.batch, 1, kMost);
+void check_rising(const char* name, const std::vector<int64_t>& lengths) {
+  if (std::ranges::is_sorted(lengths, std::less_equal<>{})) return;
+  fail(std::string("settings: ") + name + ": expected each above the one before, but got " +
+       text(lengths));
+}
+
+void check_training(const Settings& settings) {
+  check_ranges(settings, "training");
+  const TrainingOptions& training = settings.training;
   within<int64_t>("training.bytes", training.bytes, training.batch * training.length,
-                  kMost * kMost);
-  within<double>("training.learning_rate", training.learning_rate, 0, 100);
-  within<double>("training.warmup", training.warmup, 0, 1);
-  within<double>("training.beta1", training.beta1, 0, 0.999999);
-  within<double>("training.beta2", training.beta2, 0, 0.999999);
-  within<double>("training.weight_decay", training.weight_decay, 0, 100);
-  within<double>("training.clip", training.clip, 1e-9, 1e9);
+                  kMostSetting * kMostSetting);
 }
 
-void check(const TestOptions& test, int64_t train_length) {
+void check_test(const Settings& settings) {
+  check_ranges(settings, "test");
+  const TestOptions& test = settings.test;
+  const int64_t train_length = settings.training.length;
   if (test.lengths.empty()) fail("settings: test.lengths: expected at least one, but got none");
   // A shorter sequence would not contain the bytes on which a sliding window is scored.
   for (const int64_t length : test.lengths) {
-    within<int64_t>("test.lengths", length, (train_length + 1) / 2, kMost);
+    within<int64_t>("test.lengths", length, (train_length + 1) / 2, kMostSetting);
   }
-  if (!std::ranges::is_sorted(test.lengths, std::less_equal<>{})) {
-    fail("settings: test.lengths: expected each above the one before, but got " +
-         text(test.lengths));
-  }
+  check_rising("test.lengths", test.lengths);
   // Surveys report the change of the loss against that at L.
   if (std::ranges::find(test.lengths, train_length) == test.lengths.end()) {
     fail("settings: test.lengths: expected the training length " + std::to_string(train_length) +
@@ -98,52 +104,48 @@ void check(const TestOptions& test, int64_t train_length) {
            std::to_string(test.longest()) + ", but got " + std::to_string(length));
     }
   }
-  within<int64_t>("test.blocks", test.blocks, 2, kMost);
   within<int64_t>("test.bin", test.bin, 1, test.longest());
   if (test.longest() % test.bin != 0) {
     fail("settings: test.bin: expected a divisor of the longest length, " +
          std::to_string(test.longest()) + ", but got " + std::to_string(test.bin));
   }
-  within<double>("test.share", test.share, 0.001, 0.9);
+  if (settings.objective == Objective::kMasked) {
+    // Each bin then has a byte that the pass over its block hides.
+    within<int64_t>("test.bin", test.bin, kMaskPasses, test.longest());
+  }
 }
 
-void check(const Settings& settings, const RetrievalOptions& retrieval) {
-  within<int64_t>("retrieval.steps", retrieval.steps, 0, kMost);
+void check_retrieval(const Settings& settings) {
+  const RetrievalOptions& retrieval = settings.retrieval;
   if (retrieval.steps == 0) return;
-  within<int64_t>("retrieval.batch", retrieval.batch, 1, kMost);
-  within<int64_t>("retrieval.length", retrieval.length, kShortestPairText, kMost);
-  within<double>("retrieval.learning_rate", retrieval.learning_rate, 0, 100);
-  within<int64_t>("retrieval.texts", retrieval.texts, 2, kMost);
-  if (!std::ranges::is_sorted(retrieval.lengths, std::less_equal<>{})) {
-    fail("settings: retrieval.lengths: expected each above the one before, but got " +
-         text(retrieval.lengths));
-  }
+  check_ranges(settings, "retrieval");
+  check_rising("retrieval.lengths", retrieval.lengths);
   if (retrieval.lengths.empty() || retrieval.lengths.front() != retrieval.length) {
     fail("settings: retrieval.lengths: expected the training length " +
          std::to_string(retrieval.length) + " as the first, but got " + text(retrieval.lengths));
   }
-  within<int64_t>("retrieval.lengths", retrieval.longest(), retrieval.length, kMost);
+  within<int64_t>("retrieval.lengths", retrieval.longest(), retrieval.length, kMostSetting);
   sextant::check(model_of(settings, small_task(settings)));
 }
 
-void flatten(const json& value, const std::string& path, std::map<std::string, json>& leaves) {
+void add_leaves(const json& value, const std::string& path, Leaves& leaves) {
   if (!value.is_object()) {
-    leaves[path] = value;
+    leaves.emplace_back(path, value);
     return;
   }
   for (const auto& item : value.items()) {
-    flatten(item.value(), path.empty() ? item.key() : path + "." + item.key(), leaves);
+    add_leaves(item.value(), path.empty() ? item.key() : path + "." + item.key(), leaves);
   }
 }
 
 }  // namespace
 
 const char* name(Task task) { return name_in(kTasks, task); }
-Task task_named(const std::string& name) { return named_in(kTasks, "task", name); }
+Task task_named(const std::string& name) { return value_named(kTasks, "task", name); }
 
 const char* name(Objective objective) { return name_in(kObjectives, objective); }
 Objective objective_named(const std::string& name) {
-  return named_in(kObjectives, "objective", name);
+  return value_named(kObjectives, "objective", name);
 }
 
 bool is_on_text(Task task) { return task == Task::kText || task == Task::kMasked; }
@@ -176,14 +178,10 @@ void check(const Settings& settings) {
         std::string(model.causal ? "true, " : "false, ") + std::to_string(model.padding) + ", " +
         std::to_string(model.query_token));
   }
-  check(settings.training);
-  check(settings.test, settings.training.length);
-  if (settings.objective == Objective::kMasked) {
-    // Each bin then has a byte that the pass over its block hides.
-    within<int64_t>("test.bin", settings.test.bin, kMaskPasses, settings.test.longest());
-  }
-  check(settings, settings.retrieval);
-  within<int>("threads", settings.threads, 1, 1024);
+  check_training(settings);
+  check_test(settings);
+  check_retrieval(settings);
+  check_ranges(settings, "");
   check_device_name(settings.device);
 }
 
@@ -264,121 +262,82 @@ int64_t far_distance(int64_t length, const RetrievalOptions& options) {
 }
 
 void to_json(json& json, const Settings& settings) {
-  const TrainingOptions& training = settings.training;
-  const TestOptions& test = settings.test;
-  const RetrievalOptions& retrieval = settings.retrieval;
-  json = {{"model", settings.model},
-          {"training",
-           {{"length", training.length},
-            {"bytes", training.bytes},
-            {"batch", training.batch},
-            {"learning_rate", training.learning_rate},
-            {"warmup", training.warmup},
-            {"beta1", training.beta1},
-            {"beta2", training.beta2},
-            {"weight_decay", training.weight_decay},
-            {"clip", training.clip}}},
-          {"test",
-           {{"lengths", test.lengths},
-            {"blocks", test.blocks},
-            {"bin", test.bin},
-            {"share", test.share}}},
-          {"retrieval",
-           {{"steps", retrieval.steps},
-            {"batch", retrieval.batch},
-            {"length", retrieval.length},
-            {"learning_rate", retrieval.learning_rate},
-            {"layers", retrieval.layers},
-            {"width", retrieval.width},
-            {"lengths", retrieval.lengths},
-            {"texts", retrieval.texts}}},
-          {"threads", settings.threads}};
+  Settings copy = settings;
+  json = {{"model", settings.model}};
+  for (const Setting& row : settings_table(copy)) {
+    if (row.part == kModelPart) continue;
+    auto& object = row.part.empty() ? json : json[std::string(row.part)];
+    std::visit([&](const auto* value) { object[row.name] = *value; }, row.member);
+  }
   // Manifests stay as they were before there was another objective or device.
   if (settings.objective != Objective::kCausal) json["objective"] = name(settings.objective);
-  if (settings.device != kCpu) json["device"] = settings.device;
+  if (settings.device == kCpu) json.erase("device");
 }
 
 void from_json(const json& json, Settings& settings) {
   JsonFields fields(json, "settings");
-  settings.model = fields.at("model").get<DecoderOptions>();
-  fields.read("threads", settings.threads);
-  if (json.contains("device")) fields.read("device", settings.device);
-  if (json.contains("objective")) {
+  settings.model = fields.at(kModelPart).get<DecoderOptions>();
+  const std::vector<Setting> table = settings_table(settings);
+  const auto read = [&](const JsonFields& object, std::string_view part) {
+    for (const Setting& row : table) {
+      if (row.part != part) continue;
+      if (row.name == std::string_view("device") && !object.has("device")) continue;
+      std::visit([&](auto* value) { object.read(row.name, *value); }, row.member);
+    }
+    object.finish();
+  };
+  for (const char* part : {"training", "test", "retrieval"}) {
+    read(JsonFields(fields.at(part), std::string("settings: ") + part), part);
+  }
+  if (fields.has("objective")) {
     std::string objective;
     fields.read("objective", objective);
     settings.objective = objective_named(objective);
   }
-
-  TrainingOptions& training = settings.training;
-  JsonFields of_training(fields.at("training"), "settings: training");
-  of_training.read("length", training.length);
-  of_training.read("bytes", training.bytes);
-  of_training.read("batch", training.batch);
-  of_training.read("learning_rate", training.learning_rate);
-  of_training.read("warmup", training.warmup);
-  of_training.read("beta1", training.beta1);
-  of_training.read("beta2", training.beta2);
-  of_training.read("weight_decay", training.weight_decay);
-  of_training.read("clip", training.clip);
-  of_training.finish();
-
-  TestOptions& test = settings.test;
-  JsonFields of_test(fields.at("test"), "settings: test");
-  of_test.read("lengths", test.lengths);
-  of_test.read("blocks", test.blocks);
-  of_test.read("bin", test.bin);
-  of_test.read("share", test.share);
-  of_test.finish();
-
-  RetrievalOptions& retrieval = settings.retrieval;
-  JsonFields of_retrieval(fields.at("retrieval"), "settings: retrieval");
-  of_retrieval.read("steps", retrieval.steps);
-  of_retrieval.read("batch", retrieval.batch);
-  of_retrieval.read("length", retrieval.length);
-  of_retrieval.read("learning_rate", retrieval.learning_rate);
-  of_retrieval.read("layers", retrieval.layers);
-  of_retrieval.read("width", retrieval.width);
-  of_retrieval.read("lengths", retrieval.lengths);
-  of_retrieval.read("texts", retrieval.texts);
-  of_retrieval.finish();
-
-  fields.finish();
+  read(fields, "");
   check(settings);
 }
 
-void to_json(json& json, const Arm& arm) {
-  json = {{"label", arm.label},     {"method", arm.method}, {"options", json::parse(arm.options)},
-          {"seed", arm.seed},       {"memory", arm.memory}, {"weights_from", arm.weights_from},
-          {"task", name(arm.task)}, {"tune", arm.tune}};
+template <class Io>
+void fields_of(const Io& io, RecordOf<Io, Arm>& arm) {
+  io("label", arm.label)("method", arm.method)("seed", arm.seed)("memory", arm.memory);
+  if constexpr (Io::kWrites) {
+    io.at["options"] = json::parse(arm.options);
+  } else {
+    arm.options = io.at.object("options").dump();
+  }
+  io("tune", arm.tune)("weights_from", arm.weights_from).named("task", arm.task, kTasks, "task");
   // Arms of older surveys lack these fields.
-  if (arm.causal) json["causal"] = true;
-  if (arm.two_streams) json["two_streams"] = true;
-  if (arm.drop_channels > 0) json["drop_channels"] = arm.drop_channels;
+  io.unless("causal", arm.causal, false).unless("two_streams", arm.two_streams, false);
+  io.unless("drop_channels", arm.drop_channels, 0);
 }
 
+void to_json(json& json, const Arm& arm) { write_record(json, arm); }
+
 void from_json(const json& json, Arm& arm) {
-  JsonFields fields(json, "arm");
-  fields.read("label", arm.label);
+  read_record(json, "arm", arm);
   check_label("arm", arm.label);
-  fields.read("method", arm.method);
-  arm.options = fields.object("options").dump();
-  fields.read("seed", arm.seed);
-  fields.read("memory", arm.memory);
-  fields.read("tune", arm.tune);
-  if (fields.has("drop_channels")) fields.read("drop_channels", arm.drop_channels);
-  fields.read("weights_from", arm.weights_from);
-  std::string task;
-  fields.read("task", task);
-  arm.task = task_named(task);
-  if (json.contains("causal")) fields.read("causal", arm.causal);
-  if (json.contains("two_streams")) fields.read("two_streams", arm.two_streams);
-  fields.finish();
+}
+
+void check_label(const std::string& where, const std::string& label) {
+  const std::string shown = printable(label);
+  if (label.empty() || shown != label) {
+    fail(where + ": label: expected a name without control characters, but got \"" + shown + "\"");
+  }
+}
+
+Leaves leaves_of(const json& object) {
+  Leaves leaves;
+  add_leaves(object, "", leaves);
+  return leaves;
 }
 
 std::vector<std::string> differences(const json& there, const json& asked) {
-  std::map<std::string, json> before, now;
-  flatten(there, "", before);
-  flatten(asked, "", now);
+  const auto map_of = [](const Leaves& leaves) {
+    return std::map<std::string, json>(leaves.begin(), leaves.end());
+  };
+  const std::map<std::string, json> before = map_of(leaves_of(there)),
+                                    now = map_of(leaves_of(asked));
   std::set<std::string> paths;
   for (const auto& [path, value] : before) paths.insert(path);
   for (const auto& [path, value] : now) paths.insert(path);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sextant/lab/plan/device_name.h"
@@ -142,6 +143,10 @@ void from_json(const nlohmann::json& json, Arm& arm);
 // Throws Error unless the label of an arm is a name without control characters: it is printed, and
 // is part of the names of folders.
 void check_label(const std::string& where, const std::string& label);
+
+// The values of a JSON object with their paths, in its order: ("training.bytes", 800000).
+using Leaves = std::vector<std::pair<std::string, nlohmann::json>>;
+Leaves leaves_of(const nlohmann::json& object);
 
 // One line for each value that differs: "training.bytes: 800000 there, 400000 asked for".
 std::vector<std::string> differences(const nlohmann::json& there, const nlohmann::json& asked);

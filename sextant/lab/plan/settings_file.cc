@@ -15,7 +15,6 @@
 #include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
-#include "sextant/lab/report/result.h"
 
 namespace sextant::lab {
 namespace {

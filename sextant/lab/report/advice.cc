@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "sextant/lab/report/format_number.h"
+#include "sextant/lab/result/format_number.h"
 
 namespace sextant::lab {
 namespace {

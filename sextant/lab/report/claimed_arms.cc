@@ -8,8 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "sextant/lab/plan/arms.h"
 #include "sextant/lab/plan/same_arm.h"
-#include "sextant/lab/run/survey.h"
 
 namespace sextant::lab {
 namespace {
@@ -36,7 +36,7 @@ std::string replaced(std::string arm, const FreeOption& free, const std::string&
 
 const FreeOption* free_option_of(const Claim& claim) {
   const auto* const found = std::ranges::find_if(kFreeOptions, [&](const FreeOption& one) {
-    return (claim.method + std::string(" ") + claim.other).find(one.text()) != std::string::npos;
+    return (claim.method + " " + claim.other).find(one.text()) != std::string::npos;
   });
   return found == std::end(kFreeOptions) ? nullptr : found;
 }
@@ -101,7 +101,7 @@ std::vector<std::string> arms_of_claims(bool only_open, const Settings& settings
   };
   for (const ClaimSubject& subject : claim_subjects()) {
     for (const Claim& claim : subject.claims) {
-      if (claim.objective != settings.objective || (only_open && *claim.question == '\0')) continue;
+      if (claim.objective != settings.objective || (only_open && claim.question.empty())) continue;
       add(claim.method);
       add(claim.other);
     }

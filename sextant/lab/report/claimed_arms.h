@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/report/claim_tables/claim.h"
+#include "sextant/lab/report/claim.h"
 
 namespace sextant::lab {
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "sextant/lab/report/claimed_arms.h"
-#include "sextant/lab/report/format_number.h"
+#include "sextant/lab/result/format_number.h"
 
 namespace sextant::lab {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sextant/lab/plan/same_arm.h"
-#include "sextant/lab/report/claim_tables/claim.h"
+#include "sextant/lab/report/claim.h"
 #include "sextant/lab/report/compare.h"
 #include "sextant/lab/report/method_result.h"
 

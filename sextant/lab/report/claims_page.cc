@@ -42,7 +42,7 @@ void add_numbers(const Findings& survey, chart::Section& section) {
   for (const Outcome outcome : kOutcomes) table.columns.push_back({name(outcome)});
   Counts all;
   int64_t known = 0;
-  const auto add_row = [&](const char* subject, Counts& counts) {
+  const auto add_row = [&](const std::string& subject, Counts& counts) {
     std::vector<chart::Cell>& row = table.rows.emplace_back();
     row.push_back(chart::words(subject));
     for (const Outcome outcome : kOutcomes) {

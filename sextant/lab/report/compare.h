@@ -11,8 +11,8 @@
 #include <span>
 #include <string>
 
-#include "sextant/lab/report/interval.h"
 #include "sextant/lab/report/method_result.h"
+#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "sextant/files/json_fields.h"
-#include "sextant/lab/report/format_number.h"
 #include "sextant/lab/report/model_report.h"
+#include "sextant/lab/result/format_number.h"
 
 namespace sextant::lab {
 namespace {

@@ -14,7 +14,7 @@
 #include "sextant/lab/report/learned.h"
 #include "sextant/lab/report/method_result.h"
 #include "sextant/lab/report/ranking.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
 

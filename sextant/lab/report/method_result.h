@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/report/interval.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/interval.h"
+#include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
 

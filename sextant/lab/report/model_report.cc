@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/lab/report/format_number.h"
+#include "sextant/lab/result/format_number.h"
 
 namespace sextant::lab {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "sextant/chart/report.h"
-#include "sextant/lab/plan/stretch_candidates.h"
-#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/result/model_work.h"
+#include "sextant/lab/result/stretch_candidates.h"
 
 namespace sextant::lab {
 

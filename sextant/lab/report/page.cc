@@ -15,10 +15,10 @@
 #include "sextant/lab/report/claims_page.h"
 #include "sextant/lab/report/comparison.h"
 #include "sextant/lab/report/csv.h"
-#include "sextant/lab/report/machines.h"
 #include "sextant/lab/report/pictures.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/tables.h"
+#include "sextant/lab/result/machines.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {
@@ -144,8 +144,8 @@ chart::Section maps_section(const Findings& findings) {
 
 chart::Section data_section(const nlohmann::json& manifest, const Findings& findings) {
   chart::Section section{.heading = "Settings and data", .blocks = {}};
-  chart::Settings items;
-  add_settings(manifest, "", items);
+  chart::NamedValues items;
+  add_settings(manifest, items);
   const std::vector<Machine> machines = machines_of(findings.results);
   for (const Machine& machine : machines) {
     const std::string arms = machines.size() == 1 ? "" : fmt::format(" ({} arms)", machine.arms);
@@ -242,14 +242,10 @@ std::string speed(const Findings& findings) {
                                        : "";
 }
 
-void add_settings(const nlohmann::json& value, const std::string& path, chart::Settings& out) {
-  if (value.is_null()) return;
-  if (!value.is_object()) {
+void add_settings(const nlohmann::json& object, chart::NamedValues& out) {
+  for (const auto& [path, value] : leaves_of(object)) {
+    if (value.is_null()) continue;
     out.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
-    return;
-  }
-  for (const auto& item : value.items()) {
-    add_settings(item.value(), path.empty() ? item.key() : path + "." + item.key(), out);
   }
 }
 
@@ -284,10 +280,10 @@ chart::Report report_page(const nlohmann::json& manifest, const Findings& findin
     report.sections.push_back(std::move(inside));
   }
   report.sections.push_back({"Limits", {chart::Prose{limits_text(findings)}}});
+  const std::string sextant(manifest.contains("sextant") ? manifest.at("sextant").get<std::string>()
+                                                         : version());
   report.sections.push_back(
-      {"Conditions",
-       {chart::Prose{conditions_text(findings, command,
-                                     manifest.value("sextant", std::string(version())), date)}}});
+      {"Conditions", {chart::Prose{conditions_text(findings, command, sextant, date)}}});
   report.sections.push_back(data_section(manifest, findings));
   report.footer = fmt::format("sextant {}: {}", version(), command);
   return report;

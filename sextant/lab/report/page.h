@@ -17,7 +17,7 @@ chart::Report report_page(const nlohmann::json& manifest, const Findings& findin
                           const std::string& date = "");
 
 // Adds the leaves of an object, by their paths, without those that are null.
-void add_settings(const nlohmann::json& value, const std::string& path, chart::Settings& out);
+void add_settings(const nlohmann::json& object, chart::NamedValues& out);
 
 // "3 of 42 arms so far"; empty if all arms are done.
 std::string status_of(size_t done, size_t arms);

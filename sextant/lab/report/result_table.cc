@@ -48,13 +48,15 @@ void fill(ResultTable& table, const std::vector<const MethodResult*>& methods,
   }
   for (const ValueColumn& one : columns) {
     std::vector<std::optional<MeanInterval>> values;
-    bool is_kept = false;
+    bool has_number = false, lacks_number = false;
     for (const MethodResult* const method : methods) {
-      values.push_back(one.value(*method));
-      is_kept = is_kept || !values.back() || !std::isnan(values.back()->mean);
-      if (values.back() && std::isnan(values.back()->mean)) values.back().reset();
+      std::optional<MeanInterval>& value = values.emplace_back(one.value(*method));
+      if (!value) continue;
+      const bool is_kept = !std::isnan(value->mean);
+      (is_kept ? has_number : lacks_number) = true;
+      if (!is_kept) value.reset();
     }
-    if (!is_kept) continue;
+    if (lacks_number && !has_number) continue;
     table.columns.push_back(one.column);
     for (size_t n = 0; n < methods.size(); ++n) {
       table.rows[n].values.push_back(values[n]);

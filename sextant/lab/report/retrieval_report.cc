@@ -9,8 +9,8 @@
 
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/report/csv.h"
-#include "sextant/lab/report/format_number.h"
 #include "sextant/lab/report/page.h"
+#include "sextant/lab/result/format_number.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {
@@ -340,9 +340,9 @@ chart::Report report_page(const RetrievalScores& scores, const json& manifest, c
               "4096 tokens in 13 tasks; these are five simpler ones, so the effective lengths of "
               "RULER's table are others."});
   page.sections.push_back(wrong_answers(scores));
-  chart::Settings settings;
-  add_settings(manifest, "", settings);
-  add_settings(facts, "", settings);
+  chart::NamedValues settings;
+  add_settings(manifest, settings);
+  add_settings(facts, settings);
   page.sections.push_back({"Settings and data",
                            {std::move(settings), chart::Download{.file = "retrieval.csv",
                                                                  .media_type = "text/csv",

@@ -12,7 +12,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/lab/report/interval.h"
+#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 namespace {

@@ -1,5 +1,6 @@
 // Retrieval scores of one model by task, length and depth, with 95 % intervals, and RULER's
-// effective length (Hsieh et al. 2024).
+// effective length (Hsieh et al. 2024). They are those of `sextant retrieve`; the retrieval of
+// surveys is another task (data/retrieval_task.h), whose accuracies are in AtDistance.
 //
 // A sample's score is the share of the expected strings that its answer contains. The interval of a
 // mean is Student's t, or that of Agresti and Coull 1998 if all scores are 0 or 1 or if all are

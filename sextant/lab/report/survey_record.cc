@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/read_file.h"
-#include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
@@ -30,14 +30,13 @@ std::string date_of(fs::file_time_type time) {
 }
 
 // The loss of bigrams on the survey's text; nullopt if the text is not here or has changed.
-std::optional<BigramLoss> bigrams_of(const fs::path& arm, const Settings& settings) {
-  if (settings.objective == Objective::kMasked) return {};
+std::optional<BigramLoss> recorded_bigrams(const fs::path& arm, const Settings& settings) {
   const json assignment = read_json(arm / kArmFile);
   std::vector<fs::path> text;
   for (const json& file : assignment.at("files")) text.push_back(arm / file.get<std::string>());
   try {
     const Corpus corpus = read_corpus(text, settings.test.share);
-    if (identity(corpus) == assignment.at("text")) return bigram_loss(corpus, settings);
+    if (identity(corpus) == assignment.at("text")) return bigrams_of(corpus, settings);
   } catch (const Error&) {
   }
   return {};
@@ -64,8 +63,8 @@ SurveyRecord record_of_arms(const fs::path& folder, const std::vector<fs::path>&
   const JsonFields fields(record.manifest, (folder / kManifestFile).string());
   const auto settings = fields.at("settings").get<Settings>();
   std::vector<ArmResult> done;
-  for (const fs::path& one : results) done.push_back(read_json_as<ArmResult>(one));
-  const auto bigrams = bigrams_of(results.front().parent_path(), settings);
+  for (const fs::path& one : results) done.push_back(read_result(one));
+  const auto bigrams = recorded_bigrams(results.front().parent_path(), settings);
   record.findings = findings_of(done, settings, {.bigrams = bigrams, .defaults = {}});
   return record;
 }
@@ -96,6 +95,14 @@ SurveyRecord record_of_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::optional<BigramLoss> bigrams_of(const Corpus& corpus, const Settings& settings) {
+  // Bytes whose neighbours on both sides are seen have no such reference.
+  if (settings.objective == Objective::kMasked) return {};
+  return bigram_loss(corpus.train,
+                     test_blocks(corpus, settings.test.longest(), settings.test.blocks),
+                     settings.training.length / 2);
+}
 
 SurveyRecord read_survey(const fs::path& path) {
   SurveyRecord record = naming_file(path, [&] {

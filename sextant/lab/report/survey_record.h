@@ -12,12 +12,15 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sextant/chart/report.h"
 #include "sextant/files/json_fields.h"
+#include "sextant/lab/data/bigram.h"
+#include "sextant/lab/data/corpus.h"
 #include "sextant/lab/report/findings.h"
 
 namespace sextant::lab {
@@ -37,6 +40,9 @@ SurveyRecord read_survey(const std::filesystem::path& path);
 // The same of an object in the form of results.json. Counts the recorded claims that this version
 // does not know.
 Findings recorded_findings(const JsonFields& file, int64_t& unknown_claims);
+
+// The reference that a survey of causal models has in its text.
+std::optional<BigramLoss> bigrams_of(const Corpus& corpus, const Settings& settings);
 
 chart::Report report_page(const SurveyRecord& record);
 

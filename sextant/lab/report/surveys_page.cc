@@ -8,9 +8,9 @@
 
 #include "sextant/lab/report/claims_page.h"
 #include "sextant/lab/report/comparison.h"
-#include "sextant/lab/report/machines.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/survey_record.h"
+#include "sextant/lab/result/machines.h"
 
 namespace sextant::lab {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "sextant/lab/report/format_number.h"
 #include "sextant/lab/report/tables.h"
+#include "sextant/lab/result/format_number.h"
 
 namespace sextant::lab {
 namespace {

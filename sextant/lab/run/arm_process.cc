@@ -64,7 +64,7 @@ int run_arm_process(const ArmProcess& process, const std::function<int(const Wat
   watch.device = process.device;
   const int file = process.progress_file;
   if (file != kNoProgressFile) {
-    watch.report = [file](const Report& report) { send_line(file, line_of(report)); };
+    watch.report = [file](const ProgressReport& report) { send_line(file, line_of(report)); };
   }
   try {
     return run(watch);

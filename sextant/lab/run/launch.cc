@@ -53,16 +53,16 @@ std::vector<std::string> launched(const std::vector<std::string>& launcher,
   return words;
 }
 
-Report read_progress(const fs::path& folder) {
+ProgressReport read_progress(const fs::path& folder) {
   try {
     const std::string text = read_file(folder / kProgress, kMostNoteBytes);
-    return report_of(text.substr(0, text.find('\n'))).value_or(Report{});
+    return report_of(text.substr(0, text.find('\n'))).value_or(ProgressReport{});
   } catch (const Error&) {
     return {};
   }
 }
 
-void write_progress(const fs::path& folder, const Report& report) {
+void write_progress(const fs::path& folder, const ProgressReport& report) {
   write_message(folder / kProgress, line_of(report));
 }
 

@@ -22,9 +22,9 @@ std::vector<std::string> launched(const std::vector<std::string>& launcher,
                                   const std::filesystem::path& folder);
 
 // The last report of a worker elsewhere; its total is 0 if there is none.
-Report read_progress(const std::filesystem::path& folder);
+ProgressReport read_progress(const std::filesystem::path& folder);
 // Both ignore errors, as nothing depends on them.
-void write_progress(const std::filesystem::path& folder, const Report& report);
+void write_progress(const std::filesystem::path& folder, const ProgressReport& report);
 void ask_to_stop(const std::filesystem::path& folder);
 // Removes the requests to stop and the reports of an earlier run.
 void forget_messages(const std::filesystem::path& folder);

@@ -9,8 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/arm_lock.h"
 #include "sextant/lab/run/launch.h"
 #include "sextant/lab/run/measure.h"

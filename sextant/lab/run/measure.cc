@@ -11,11 +11,12 @@
 #include <set>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
-#include "sextant/lab/report/machines.h"
-#include "sextant/lab/report/records.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/machines.h"
+#include "sextant/lab/result/records.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/last_line.h"
 #include "sextant/lab/run/plugin.h"
@@ -89,7 +90,7 @@ class Watched {
   }
 
   void show() {
-    const Report& report = worker_.report();
+    const ProgressReport& report = worker_.report();
     if (report.total <= 0) return;
     if (!found_) found_ = std::make_unique<double>(report.done);
     progress_.show({.done = report.done, .total = report.total, .found_done = *found_},

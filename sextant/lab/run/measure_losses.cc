@@ -13,10 +13,10 @@
 #include "sextant/base/error.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/data/corpus.h"
-#include "sextant/lab/plan/engine_words.h"
-#include "sextant/lab/plan/stretch_candidates.h"
-#include "sextant/lab/report/extension.h"
-#include "sextant/lab/report/records.h"
+#include "sextant/lab/result/engine_words.h"
+#include "sextant/lab/result/extension.h"
+#include "sextant/lab/result/records.h"
+#include "sextant/lab/result/stretch_candidates.h"
 
 namespace sextant::lab {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sextant/lab/plan/checkpoint.h"
+#include "sextant/lab/result/model_work.h"
 #include "sextant/lab/run/measure.h"
-#include "sextant/lab/run/model_work.h"
 
 namespace sextant::lab {
 

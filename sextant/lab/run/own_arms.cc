@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/own_methods.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/python.h"
 #include "sextant/lab/run/worker.h"

@@ -17,14 +17,14 @@
 #include <vector>
 
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/result/model_work.h"
 #include "sextant/lab/run/worker.h"
 
 namespace sextant::lab {
 
 // Callbacks and flags of a running arm.
 struct Watch {
-  std::function<void(const Report&)> report = [](const Report&) {};
+  std::function<void(const ProgressReport&)> report = [](const ProgressReport&) {};
   const volatile std::sig_atomic_t* stop = nullptr;  // not 0: save the state and return
   double seconds_between_checkpoints = 5;            // 0: a checkpoint after every step
   bool grouped = false;     // the arm is trained by all processes that the launcher has started
@@ -39,7 +39,7 @@ struct EncodingRequest {
   int64_t heads = 4, head_dim = 32, length = 64;
   bool causal = true;
 };
-struct Encoding {
+struct ProbedEncoding {
   // [length, width]: the encoding's output for an input of zeros or, if that is zero, of ones;
   // empty if the encoding leaves the input unchanged.
   std::vector<double> input;
@@ -93,7 +93,7 @@ struct Plugin {
   Extension (*extend_model)(const EvaluationRequest& request, const OnBlock& on_block);
   void (*write_extended)(const std::filesystem::path& model, const StretchCandidate& candidate,
                          const std::filesystem::path& folder);
-  Encoding (*encode)(const EncodingRequest& request);
+  ProbedEncoding (*probe_encoding)(const EncodingRequest& request);
 };
 
 // The library that was built or installed with this program. Throws Error if it is missing (a build

@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/measure.h"
 #include "sextant/lab/run/survey_arms.h"
 

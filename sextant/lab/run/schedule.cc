@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "sextant/files/write_file.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/last_line.h"
 #include "sextant/lab/run/launch.h"
@@ -61,7 +61,7 @@ class Schedule {
     double found_done = 0;  // the part of its work that an earlier run did
     State state = State::kWaiting;
     std::unique_ptr<Worker> worker;
-    Report report = {};
+    ProgressReport report = {};
     bool reported = false;  // the first report tells where the arm resumes
   };
 

@@ -6,7 +6,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/lab/data/masked_text.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
 namespace {

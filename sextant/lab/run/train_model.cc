@@ -7,14 +7,16 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
+#include "sextant/files/read_file.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/plan/settings_file.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/model_work.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/arm_process.h"
-#include "sextant/lab/run/model_work.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/schedule.h"
@@ -307,7 +309,7 @@ TrainEnd train_model(const TrainModelOptions& options) {
   }
   publish(arm_directory(work, plan.arm), options.directory);
   const fs::path result = arm_directory(work, plan.arm) / kResultFile;
-  return say_result(options, read_json_as<ArmResult>(result), corpus);
+  return say_result(options, read_result(result), corpus);
 }
 
 }  // namespace sextant::lab

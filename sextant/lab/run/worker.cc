@@ -53,7 +53,7 @@ constexpr int kCannotStart = 127;
 
 }  // namespace
 
-std::string line_of(const Report& report) {
+std::string line_of(const ProgressReport& report) {
   return fmt::format("{} {} {}\n", report.done, report.total, report.text);
 }
 
@@ -63,9 +63,9 @@ std::string line_of_failure(const std::string& why) {
   return line + "\n";
 }
 
-std::optional<Report> report_of(std::string_view line) {
+std::optional<ProgressReport> report_of(std::string_view line) {
   const char* end = line.data() + line.size();
-  Report report;
+  ProgressReport report;
   const auto done = std::from_chars(line.data(), end, report.done);
   if (done.ec != std::errc{} || done.ptr == end) return std::nullopt;
   const auto total = std::from_chars(done.ptr + 1, end, report.total);
@@ -114,7 +114,7 @@ void Worker::take_line(const char* begin, const char* end) {
     failure_.assign(begin + 2, end);
     return;
   }
-  if (const std::optional<Report> report = report_of({begin, end})) report_ = *report;
+  if (const std::optional<ProgressReport> report = report_of({begin, end})) report_ = *report;
 }
 
 bool Worker::read() {

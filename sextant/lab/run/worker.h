@@ -16,13 +16,13 @@
 namespace sextant::lab {
 
 // The last progress report of a worker, sent as a line "DONE TOTAL TEXT" through a pipe.
-struct Report {
+struct ProgressReport {
   double done = 0, total = 0;  // units of work, see work_of
   std::string text;            // "training, step 400 of 781, loss 1.73"
 };
-std::string line_of(const Report& report);
+std::string line_of(const ProgressReport& report);
 // Empty if the line is no report.
-std::optional<Report> report_of(std::string_view line);
+std::optional<ProgressReport> report_of(std::string_view line);
 // The reason why a worker fails, sent as a line "! TEXT" through the same pipe, because the log may
 // be on a full disk.
 std::string line_of_failure(const std::string& why);
@@ -61,7 +61,7 @@ class Worker {
 
   int file() const { return pipe_; }  // when readable, call read()
   bool read();                        // false at end of file: call finish()
-  const Report& report() const { return report_; }
+  const ProgressReport& report() const { return report_; }
   void send(int signal) const;
 
   // Waits for the worker to end. On kFailed, `why` is "exit status 1" or "signal 11 (Segmentation
@@ -76,7 +76,7 @@ class Worker {
   pid_t process_ = -1;
   int pipe_ = -1;
   std::string unread_;  // an incomplete line
-  Report report_;
+  ProgressReport report_;
   std::string failure_;
 };
 

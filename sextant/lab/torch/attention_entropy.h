@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/models/decoder/decoder.h"
 
 namespace sextant::lab {

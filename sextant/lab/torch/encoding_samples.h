@@ -2,7 +2,7 @@
 // their cosines.
 #pragma once
 
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/models/decoder/decoder.h"
 #include "sextant/torch/method.h"
 

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/report/block_losses.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/block_losses.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/models/decoder/decoder.h"
 
 namespace sextant::lab {

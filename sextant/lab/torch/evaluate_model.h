@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sextant/lab/data/corpus.h"
-#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/result/model_work.h"
 #include "sextant/lab/torch/evaluate.h"
 #include "sextant/lab/torch/model_folder.h"
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/lab/plan/stretch_candidates.h"
-#include "sextant/lab/report/extension.h"
+#include "sextant/lab/result/extension.h"
+#include "sextant/lab/result/stretch_candidates.h"
 #include "sextant/lab/torch/evaluate_model.h"
 #include "sextant/models/hugging_face/family.h"
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/result/model_work.h"
 
 namespace sextant::lab {
 

@@ -19,10 +19,11 @@
 
 #include "sextant/base/error.h"
 #include "sextant/base/reason.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/safetensors.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/models/hugging_face/layout.h"
 #include "sextant/models/hugging_face/tokenizer.h"
 #include "sextant/torch/method.h"

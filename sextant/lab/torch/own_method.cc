@@ -4,13 +4,13 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/stack.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/models/init.h"
+#include "sextant/torch/named_operands.h"
 
 namespace sextant::lab {
 namespace {
@@ -26,31 +26,6 @@ torch::jit::Stack call_python(const std::string& name, Arguments&&... arguments)
   torch::jit::push(stack, std::forward<Arguments>(arguments)...);
   op->callBoxed(stack);
   return stack;
-}
-
-using Named = std::map<std::string, at::Tensor>;
-
-TableOperand table_of(Named& named, const std::string& name) {
-  return {.rows = named[name], .row_at = named[name + "_rows"]};
-}
-
-// One rotation for all keys, at the speeds [pairs] in radians per position; pairs is [pairs, 3]:
-// the columns and the axis of each.
-void rotate_by(const at::Tensor& speeds, const at::Tensor& pairs, const Layout& layout,
-               TensorOperands& o) {
-  Spectrum spectrum;
-  const at::Tensor columns = pairs.contiguous(), radians = speeds.contiguous();
-  for (int64_t f = 0; f < radians.numel(); ++f) {
-    const int64_t* pair = columns.data_ptr<int64_t>() + 3 * f;
-    spectrum.pairs.push_back({.first = static_cast<int>(pair[0]),
-                              .second = static_cast<int>(pair[1]),
-                              .speed = Real(radians.data_ptr<double>()[f])});
-  }
-  for (SweepOperand& sweep : o.sweeps) {
-    sweep.rotation = rotation(spectrum);
-    sweep.query_rotary_positions = query_rotary_positions(layout, 1);
-    sweep.key_rotary_positions = key_rotary_positions(layout, 1);
-  }
 }
 
 class OwnMethod final : public Method {
@@ -79,15 +54,12 @@ class OwnMethod final : public Method {
                                                given, o.q, o.k, o.v, o.frames, layout.causal);
     const auto names = made.at(0).to<std::vector<std::string>>();
     const std::vector<at::Tensor> values = made.at(1).toTensorVector();
-    Named named;
+    NamedOperands named;
     for (size_t n = 0; n < names.size(); ++n) named[names[n]] = values[n];
-    o.q = named.at("q"), o.k = named.at("k"), o.v = named.at("v");
-    o.scale = named.at("scale").item<double>();
-    o.weight = table_of(named, "weight"), o.bias = table_of(named, "bias");
-    o.on_query = table_of(named, "on_query"), o.on_key = table_of(named, "on_key");
-    o.on_value = table_of(named, "on_value");
-    o.key_bias = named["key_bias"], o.sink = named["sink"];
-    if (named.contains("speeds")) rotate_by(named["speeds"], named["pairs"], layout, o);
+    const auto take = [&](const char* name) { return named.extract(name).mapped(); };
+    o.q = take("q"), o.k = take("k"), o.v = take("v");
+    o.scale = take("scale").item<double>();
+    set_operands(o, layout, named);
   }
 
  private:

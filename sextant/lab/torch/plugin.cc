@@ -79,7 +79,7 @@ extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
                                            .evaluate_model = sextant::lab::evaluate_model,
                                            .extend_model = sextant::lab::extend_model,
                                            .write_extended = sextant::lab::write_extended,
-                                           .encode = sextant::lab::encode};
+                                           .probe_encoding = sextant::lab::probe_encoding};
   return &plugin;
 }
 

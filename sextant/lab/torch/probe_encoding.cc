@@ -62,7 +62,7 @@ std::vector<double> scores_by(const Method& method, const ModelShape& shape, con
   return numbers((at::log(weights) + lse.unsqueeze(3)).masked_fill(weights == 0, std::nan("")));
 }
 
-Encoding encode(const EncodingRequest& request) {
+ProbedEncoding probe_encoding(const EncodingRequest& request) {
   const at::NoGradGuard no_gradients;
   const ModelShape shape = {.layers = 1,
                             .heads = request.heads,

@@ -10,7 +10,7 @@
 namespace sextant::lab {
 
 // See Plugin::encode. Throws Error if the method refuses the options or the sizes.
-Encoding encode(const EncodingRequest& request);
+ProbedEncoding probe_encoding(const EncodingRequest& request);
 
 // [queries, width]: the method's output for an input of zeros or, if that is zero, of ones; empty
 // if the method leaves the input unchanged. Methods that read token ids get id 0 at every position.

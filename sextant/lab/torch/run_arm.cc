@@ -12,9 +12,10 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/own_methods.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/survey_arms.h"
 #include "sextant/lab/torch/accuracy.h"
 #include "sextant/lab/torch/attention_entropy.h"

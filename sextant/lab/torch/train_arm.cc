@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
-#include "sextant/lab/run/checkpoint.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/survey_arms.h"
+#include "sextant/lab/run/training_state.h"
 #include "sextant/lab/torch/batches.h"
 #include "sextant/lab/torch/trainer.h"
 
@@ -92,17 +93,17 @@ class ArmTraining {
   }
 
   void resume() {
-    std::optional<Checkpoint> checkpoint;
+    std::optional<TrainingState> state;
     if (leads()) {
       std::vector<std::string> remarks;
-      checkpoint = newest_checkpoint(directory_, task_.belongs_to, remarks);
+      state = newest_training_state(directory_, task_.belongs_to, remarks);
       for (const std::string& remark : remarks) note(remark);
     }
-    if (group_.size() > 1) checkpoint = agreed_checkpoint(std::move(checkpoint));
-    if (!checkpoint) return;
-    trainer_.restore(*checkpoint);
+    if (group_.size() > 1) state = agreed_state(std::move(state));
+    if (!state) return;
+    trainer_.restore(*state);
     if (trainer_.step() == 0) return;
-    const json history = json::parse(checkpoint->sections.back().second);
+    const json history = json::parse(state->sections.back().second);
     JsonFields fields(history, "checkpoint: history");
     fields.read("train_loss", result_.train_loss);
     fields.read("loss_sum", loss_sum_);
@@ -113,9 +114,9 @@ class ArmTraining {
 
   // The checkpoint of rank 0. If it has none, its initial state: another kind of processor might
   // round initial weights differently.
-  std::optional<Checkpoint> agreed_checkpoint(std::optional<Checkpoint> own) {
+  std::optional<TrainingState> agreed_state(std::optional<TrainingState> own) {
     if (!own) trainer_.save(own.emplace());
-    return parse_checkpoint(of_rank_0(group_, leads() ? checkpoint_file(*own) : ""));
+    return parse_training_state(of_rank_0(group_, leads() ? training_state_file(*own) : ""));
   }
 
   Requests own_requests() const {
@@ -142,14 +143,14 @@ class ArmTraining {
   }
 
   void save() const {
-    Checkpoint checkpoint{.belongs_to = task_.belongs_to};
-    trainer_.save(checkpoint);
+    TrainingState state{.belongs_to = task_.belongs_to};
+    trainer_.save(state);
     if (!leads()) return;
     const json history{{"train_loss", result_.train_loss},
                        {"loss_sum", loss_sum_},
                        {"train_seconds", result_.train_seconds}};
-    checkpoint.sections.emplace_back("history", history.dump());
-    save_checkpoint(checkpoint, directory_);
+    state.sections.emplace_back("history", history.dump());
+    save_training_state(state, directory_);
   }
 
   // Ranks end after rank 0 has saved: torchrun kills the others when one ends early.

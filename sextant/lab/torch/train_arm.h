@@ -14,7 +14,7 @@
 
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/models/decoder/decoder.h"
 #include "sextant/torch/group.h"

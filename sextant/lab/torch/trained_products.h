@@ -10,7 +10,7 @@
 // 2019 (TENER, arXiv 1911.04474, section 3) argue that W takes the sense of distance from them.
 #pragma once
 
-#include "sextant/lab/report/result.h"
+#include "sextant/lab/result/result.h"
 #include "sextant/models/decoder/decoder.h"
 #include "sextant/torch/method.h"
 

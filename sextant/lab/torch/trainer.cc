@@ -182,24 +182,24 @@ void Trainer::apply(const std::vector<at::Tensor>& gradients, double norm) {
   }
 }
 
-void Trainer::save(Checkpoint& checkpoint) const {
-  checkpoint.step = step_;
+void Trainer::save(TrainingState& state) const {
+  state.step = step_;
   for (size_t n = 0; n < optimizer_->moments.size(); ++n) {
     const NamedParameter& parameter = decoder_.parameters()[n];
     const auto& [first, second] = optimizer_->moments[n];
-    checkpoint.sections.emplace_back("weight/" + parameter.name, bytes_of(parameter.value));
-    checkpoint.sections.emplace_back("moment1/" + parameter.name, bytes_of(first));
-    checkpoint.sections.emplace_back("moment2/" + parameter.name, bytes_of(second));
+    state.sections.emplace_back("weight/" + parameter.name, bytes_of(parameter.value));
+    state.sections.emplace_back("moment1/" + parameter.name, bytes_of(first));
+    state.sections.emplace_back("moment2/" + parameter.name, bytes_of(second));
   }
   for (size_t n = 0; n < memory_.layers.size(); ++n) {
-    checkpoint.sections.emplace_back("memory/" + std::to_string(n),
-                                     bytes_of(all_rows(memory_.layers[n])));
+    state.sections.emplace_back("memory/" + std::to_string(n),
+                                bytes_of(all_rows(memory_.layers[n])));
   }
 }
 
-void Trainer::restore(const Checkpoint& checkpoint) {
+void Trainer::restore(const TrainingState& state) {
   std::map<std::string, const std::string*> sections;
-  for (const auto& [name, bytes] : checkpoint.sections) sections[name] = &bytes;
+  for (const auto& [name, bytes] : state.sections) sections[name] = &bytes;
   const auto read = [&](const std::string& name, const at::Tensor& like) {
     const auto found = sections.find(name);
     if (found == sections.end()) fail("checkpoint: " + name + ": expected it, but it is missing");
@@ -215,7 +215,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                         read("moment2/" + parameter.name, parameter.value)});
   }
   Memory memory{.limit = memory_.limit};
-  const int64_t positions = std::min(memory.limit, checkpoint.step * options_.length);
+  const int64_t positions = std::min(memory.limit, state.step * options_.length);
   const at::Tensor all = at::empty({options_.batch, positions, decoder_.options().width},
                                    at::TensorOptions(decoder_.device()));
   for (int64_t n = 0; positions > 0 && n < decoder_.options().layers; ++n) {
@@ -226,7 +226,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     optimizer_->moments[n] = {restored[n].moment1, restored[n].moment2};
   }
   memory_ = std::move(memory);
-  step_ = checkpoint.step;
+  step_ = state.step;
 }
 
 }  // namespace sextant::lab

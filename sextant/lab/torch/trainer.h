@@ -25,7 +25,7 @@
 
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/settings.h"
-#include "sextant/lab/run/checkpoint.h"
+#include "sextant/lab/run/training_state.h"
 #include "sextant/lab/torch/batches.h"
 #include "sextant/models/decoder/decoder.h"
 #include "sextant/torch/group.h"
@@ -70,8 +70,8 @@ class Trainer {
   // Weights, moments, memory and step as sections of a checkpoint, for any number of ranks: save()
   // collects the memory of all. restore() throws Error that names the mismatch, and then changes
   // nothing.
-  void save(Checkpoint& checkpoint) const;
-  void restore(const Checkpoint& checkpoint);
+  void save(TrainingState& state) const;
+  void restore(const TrainingState& state);
 
  private:
   struct Optimizer;  // moments of AdamW

@@ -101,15 +101,15 @@ DecoderOptions decoder_options(const JsonFields& fields, Family family) {
 
 // Sets the method, its options and, if the file gives it, L.
 void read_rope(const json& json, const JsonFields& fields, Family family, ModelConfig& config) {
-  const std::vector<RopeConfig> settings = read_hugging_face(json);
-  if (settings.size() != 1 || !settings[0].rotates) {
+  const std::vector<RopeConfig> ropes = read_hugging_face(json);
+  if (ropes.size() != 1 || !ropes[0].rotates) {
     fail(kWhere + ": rope_parameters: expected layers that all rotate alike, but got " +
-         (settings[0].rotates ? std::to_string(settings.size()) + " groups of layers"
-                              : "none that rotate"));
+         (ropes[0].rotates ? std::to_string(ropes.size()) + " groups of layers"
+                           : "none that rotate"));
   }
-  nlohmann::json options = rotary_options(settings[0]);
+  nlohmann::json options = rotary_options(ropes[0]);
   config.method = "rope";
-  config.train_length = trained_length(settings[0]);
+  config.train_length = trained_length(ropes[0]);
   if (family == Family::kMistral || family == Family::kStarcoder2) {
     if (!json.contains("sliding_window")) fields.refuse("sliding_window", "an integer or null");
     if (const auto window = fields.optional_integer("sliding_window", 1, kMost)) {

@@ -48,12 +48,12 @@ std::string rotary_obstacle(const ModelConfig& config, const json& options, bool
     return "a rope of " + std::to_string(dim) + " of " + std::to_string(config.model.head_dim()) +
            " channels has no architecture there with this norm and activation";
   }
-  const RopeConfig setting = rope_config_of(config, options);
-  if (setting.scaling.is_dynamic() && options.at("dynamic") != "length") {
+  const RopeConfig rope = rope_config_of(config, options);
+  if (rope.scaling.is_dynamic() && options.at("dynamic") != "length") {
     return "stretches that go by the text go by its length there (dynamic = \"length\")";
   }
   try {
-    write_hugging_face(json::object(), {setting}, 4);
+    write_hugging_face(json::object(), {rope}, 4);
   } catch (const Error& error) {
     return error.what();
   }
@@ -61,45 +61,44 @@ std::string rotary_obstacle(const ModelConfig& config, const json& options, bool
 }
 
 RopeConfig rope_config_of(const ModelConfig& config, const json& options) {
-  RopeConfig setting{.model_type = "",
-                     .head_dim = config.model.head_dim(),
-                     .rotary_dim = rotary_dim(config, options),
-                     .base = options.at("base").get<double>(),
-                     .max_length = config.train_length};
+  RopeConfig rope{.model_type = "",
+                  .head_dim = config.model.head_dim(),
+                  .rotary_dim = rotary_dim(config, options),
+                  .base = options.at("base").get<double>(),
+                  .max_length = config.train_length};
   json stretch = options.at("stretch");
-  if (stretch.is_null()) return setting;
+  if (stretch.is_null()) return rope;
   if (stretch.is_string()) stretch = scaling_of_words(stretch.get<std::string>(), "stretch");
-  setting.scaling = read_scaling(stretch,
-                                 {.base = setting.base,
-                                  .pairs = setting.rotary_dim / 2,
-                                  .original_length = config.train_length},
-                                 "stretch");
-  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  rope.scaling = read_scaling(
+      stretch,
+      {.base = rope.base, .pairs = rope.rotary_dim / 2, .original_length = config.train_length},
+      "stretch");
+  const auto* fixed = std::get_if<Stretch>(&rope.scaling.stretch);
   if (fixed == nullptr) {
-    const auto& dynamic = std::get<DynamicStretch>(setting.scaling.stretch);
+    const auto& dynamic = std::get<DynamicStretch>(rope.scaling.stretch);
     // The other kinds take max_position_embeddings as the training length.
     if (dynamic.growth == Growth::kStep) {
-      setting.max_length = times(dynamic.factor, config.train_length);
+      rope.max_length = times(dynamic.factor, config.train_length);
     }
-    return setting;
+    return rope;
   }
-  setting.max_length = stretched_length(*fixed, config.train_length);
-  if (const auto* ntk = std::get_if<Ntk>(fixed); ntk != nullptr && setting.rotary_dim > 2) {
-    const auto dim = static_cast<double>(setting.rotary_dim);
-    setting.base *= std::pow(ntk->factor, dim / (dim - 2));
-    setting.scaling = {};
+  rope.max_length = stretched_length(*fixed, config.train_length);
+  if (const auto* ntk = std::get_if<Ntk>(fixed); ntk != nullptr && rope.rotary_dim > 2) {
+    const auto dim = static_cast<double>(rope.rotary_dim);
+    rope.base *= std::pow(ntk->factor, dim / (dim - 2));
+    rope.scaling = {};
   }
   // ByParts and llama3 are two names of one formula.
-  if (std::holds_alternative<ByParts>(*fixed)) setting.scaling.type = "llama3";
-  return setting;
+  if (std::holds_alternative<ByParts>(*fixed)) rope.scaling.type = "llama3";
+  return rope;
 }
 
-json rotary_options(const RopeConfig& setting) {
-  json options = {{"base", setting.base}};
-  if (setting.rotary_dim != setting.head_dim) options["dim"] = setting.rotary_dim;
-  if (setting.scaling.type != "default") {
-    options["stretch"] = scaling_object(setting);
-    if (setting.scaling.is_dynamic()) options["dynamic"] = "length";
+json rotary_options(const RopeConfig& rope) {
+  json options = {{"base", rope.base}};
+  if (rope.rotary_dim != rope.head_dim) options["dim"] = rope.rotary_dim;
+  if (rope.scaling.type != "default") {
+    options["stretch"] = scaling_object(rope);
+    if (rope.scaling.is_dynamic()) options["dynamic"] = "length";
   }
   return options;
 }

@@ -19,6 +19,6 @@ RopeConfig rope_config_of(const ModelConfig& config, const nlohmann::json& optio
 
 // The rope options of a RopeConfig. A dynamic stretch depends on the sequence length, as in Hugging
 // Face.
-nlohmann::json rotary_options(const RopeConfig& setting);
+nlohmann::json rotary_options(const RopeConfig& rope);
 
 }  // namespace sextant::hugging_face

@@ -103,9 +103,9 @@ json with_positions(json out, const ModelConfig& config, Family family) {
   }
   // StableLM's default rotates a quarter of the channels.
   if (family == Family::kStableLm) {
-    const RopeConfig setting = rope_config_of(config, options);
+    const RopeConfig rope = rope_config_of(config, options);
     out["partial_rotary_factor"] =
-        static_cast<double>(setting.rotary_dim) / static_cast<double>(setting.head_dim);
+        static_cast<double>(rope.rotary_dim) / static_cast<double>(rope.head_dim);
   }
   return with_rope(std::move(out), config,
                    windowed ? complete_options("rope", options.at("options")) : options);

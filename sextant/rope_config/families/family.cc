@@ -1,6 +1,8 @@
 #include "sextant/rope_config/families/family.h"
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <unordered_map>
 
 #include "sextant/base/error.h"
@@ -202,6 +204,42 @@ Family family_of(const json& object, const std::string& code, const std::string&
   return family;
 }
 
+// models/NAME/modeling_NAME.py, unless the name is a path.
+std::string source_of(const std::string& name) {
+  const bool is_path = name.find('/') != std::string::npos;
+  return is_path ? name : "models/" + name + "/modeling_" + name + ".py";
+}
+
+// The rows of a short table {key: {name of the source: value}}, each made by row(key, value).
+template <class MakeRow>
+void add_rows(const std::map<std::string, json>& table, json& rows, const MakeRow& row) {
+  for (const auto& [key, sources] : table) {
+    if (!sources.is_object()) fail("families: " + key + ": expected an object");
+    for (const auto& item : sources.items()) {
+      for (json& made : row(key, item.value())) {
+        made["source"] = source_of(item.key());
+        rows.push_back(std::move(made));
+      }
+    }
+  }
+}
+
+std::vector<json> unrotated_rows(const std::string& instead, const json& types) {
+  return {{{"types", types}, {"instead", instead}}};
+}
+
+// places: the paths of the language model, in order of preference; types: {type: that inside}.
+std::vector<json> wrapper_rows(const std::string& places, const json& types) {
+  std::istringstream words(places);
+  const std::vector<std::string> paths{std::istream_iterator<std::string>(words), {}};
+  std::vector<json> rows;
+  for (const auto& type : types.items()) {
+    rows.push_back({{"types", {type.key()}}, {"language_model", paths}});
+    if (type.value() != "") rows.back()["defaults"] = {{"model_type", type.value()}};
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::vector<Family> parse_families(std::string_view table) {
@@ -211,7 +249,9 @@ std::vector<Family> parse_families(std::string_view table) {
   }
   Row whole(parsed, "families");
   const std::string code = whole.text("code"), version = whole.text("version");
-  const json rows = whole.take("families");
+  json rows = whole.take("families");
+  add_rows(whole.values("unrotated"), rows, unrotated_rows);
+  add_rows(whole.values("wrappers"), rows, wrapper_rows);
   whole.finish();
   std::vector<Family> all;
   for (const json& row : rows) {

@@ -21,6 +21,24 @@ std::vector<int64_t> cumulative(const char* argument, const std::vector<int64_t>
   return {first, first + values.numel()};
 }
 
+std::vector<Frame> frames_of(const at::Tensor& table) {
+  if (table.scalar_type() != at::kLong || table.dim() != 2 || table.size(1) != 7 || !table.is_cpu())
+    fail("frames: expected int64 [frames, 7] on cpu, but got " +
+         std::string(at::toString(table.scalar_type())) + " of " + std::to_string(table.dim()) +
+         " dimensions on " + table.device().str());
+  std::vector<Frame> frames;
+  const auto at = table.accessor<int64_t, 2>();
+  for (int64_t n = 0; n < table.size(0); ++n)
+    frames.push_back({.batch = at[n][0],
+                      .query_row = at[n][1],
+                      .queries = at[n][2],
+                      .query_position = at[n][3],
+                      .key_row = at[n][4],
+                      .keys = at[n][5],
+                      .key_position = at[n][6]});
+  return frames;
+}
+
 std::optional<DistanceWindow> window_of(const std::vector<int64_t>& sides) {
   if (sides.empty()) return {};
   if (sides.size() != 2)

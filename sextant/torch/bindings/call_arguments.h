@@ -19,6 +19,9 @@ namespace sextant {
 std::vector<int64_t> cumulative(const char* argument, const std::vector<int64_t>& list,
                                 const at::Tensor& tensor);
 
+// int64 [frames, 7], the fields of Frame in their order.
+std::vector<Frame> frames_of(const at::Tensor& table);
+
 // [left, right]; empty: no window.
 std::optional<DistanceWindow> window_of(const std::vector<int64_t>& sides);
 

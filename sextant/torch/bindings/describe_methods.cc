@@ -1,5 +1,5 @@
-// Facts about methods for Python: torch.ops.sextant.methods, method_parameters and
-// method_last_layer_runs.
+// Facts about methods for Python: torch.ops.sextant.methods, method_parameters, method_test_options
+// and method_last_layer_runs.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
@@ -65,6 +65,8 @@ std::tuple<std::string, std::vector<at::Tensor>> describe_parameters(const std::
   return {specs.dump(), std::move(initial)};
 }
 
+std::string test_options(const std::string& name) { return method_info(name).tests.options; }
+
 int64_t last_layer_runs(const std::string& name, at::IntArrayRef shape,
                         const std::string& options) {
   return cached_method(name, shape.vec(), options)->last_layer_runs();
@@ -76,6 +78,7 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
   library.def("methods() -> str", describe_methods);
   library.def("method_parameters(str method, int[] shape, str options) -> (str, Tensor[])",
               describe_parameters);
+  library.def("method_test_options(str method) -> str", test_options);
   library.def("method_last_layer_runs(str method, int[] shape, str options) -> int",
               last_layer_runs);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <list>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -9,6 +10,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/checked_json.h"
+#include "sextant/torch/named_operands.h"
 
 namespace sextant {
 namespace {
@@ -28,6 +30,9 @@ ModelShape model_shape(const std::vector<int64_t>& sizes) {
           .width = sizes[4],
           .train_length = sizes[5]};
 }
+
+// All layers have the same layout, and plans of long sequences need much memory, so few are kept.
+constexpr size_t kPlansOfMethod = 2;
 
 class RecentMethods {
  public:
@@ -51,8 +56,6 @@ class RecentMethods {
 
  private:
   static constexpr size_t kMost = 8;
-  // All layers have the same layout, and plans of long sequences need much memory, so few are kept.
-  static constexpr size_t kPlansOfMethod = 2;
   using Entry = std::pair<Key, CachedMethod>;
 
   std::mutex mutex_;
@@ -66,6 +69,20 @@ CachedMethod cached_method(const std::string& name, const std::vector<int64_t>& 
   // Never destroyed: at the end of a program, CUDA may be gone before the memory of plans.
   static auto* const recent = new RecentMethods;
   return recent->get({name, shape, options});
+}
+
+CachedMethod own_method(const std::string& options, const std::vector<at::Tensor>& operands) {
+  static auto* const plans =
+      new std::shared_ptr<PlanCache>(std::make_shared<PlanCache>(kPlansOfMethod));
+  const json read = checked_json_object(options, "method own: options");
+  const auto names = read.find("names");
+  if (names == read.end() || !names->is_array() || names->size() != operands.size())
+    fail("method own: names: expected a list of " + std::to_string(operands.size()) +
+         " names, one for each operand, but got " + options);
+  std::map<std::string, at::Tensor> named;
+  for (size_t n = 0; n < operands.size(); ++n)
+    named.emplace(names->at(n).is_string() ? names->at(n).get<std::string>() : "", operands[n]);
+  return {method_of_operands(std::move(named)), *plans};
 }
 
 }  // namespace sextant

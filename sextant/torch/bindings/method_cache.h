@@ -27,4 +27,10 @@ struct CachedMethod {
 CachedMethod cached_method(const std::string& name, const std::vector<int64_t>& shape,
                            const std::string& options);
 
+// The method "own" of operators, which no list of methods has: its parameters are the operands of
+// an encoding of one's own (named_operands.h), and the option "names" has their names. Throws Error
+// for other options. Its plans are those of all such encodings. Thread-safe.
+inline constexpr const char* kOwnMethod = "own";
+CachedMethod own_method(const std::string& options, const std::vector<at::Tensor>& operands);
+
 }  // namespace sextant

@@ -164,12 +164,12 @@ std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base
 
 // The same for the first group of layers of a config.json.
 std::tuple<at::Tensor, double, double> config_speeds(const std::string& config, int64_t length) {
-  const RopeConfig setting = read_hugging_face(parse_json(config, "config.json"))[0];
-  if (!setting.rotates) {
+  const RopeConfig rope = read_hugging_face(parse_json(config, "config.json"))[0];
+  if (!rope.rotates) {
     fail("config.json: model_type: expected a model that rotates queries and keys, but got \"" +
-         setting.model_type + "\", which does not");
+         rope.model_type + "\", which does not");
   }
-  return described(spectrum_of(setting, length), setting.scaling.score_factor);
+  return described(spectrum_of(rope, length), rope.scaling.score_factor);
 }
 
 at::Tensor query_factors_op(const at::Tensor& positions, const std::string& law, int64_t length,

@@ -33,7 +33,8 @@ MethodInfo binary_method() {
           .summary = "The bits of the position, added to the input",
           .formula = "row(k)[j] = floor(k / 2^j) mod 2",
           .defaults = R"({"bits": 16, "levels": "0/1", "projected": false})",
-          .make = make_binary};
+          .make = make_binary,
+          .tests = {.options = R"({"bits": 8})"}};
 }
 
 }  // namespace sextant

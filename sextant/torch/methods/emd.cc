@@ -94,7 +94,8 @@ MethodInfo emd_method() {
               "g_n = last layer( queries and residual from g_(n-1), keys and values from h )",
           .defaults = R"({"of": "deberta", "options": {}, "rows": null, "runs": 2,
                           "init_std": 0.02})",
-          .make = make_emd};
+          .make = make_emd,
+          .tests = {.options = R"({"rows": 64})"}};
 }
 
 }  // namespace sextant

@@ -146,7 +146,10 @@ MethodInfo fire_method() {
               "s_ij = q_i . k_j / sqrt(d) + MLP_h( psi(i - j) / (psi(max(i, L)) + 1e-6) ); "
               "psi(x) = ln(|c x| + 1)",
           .defaults = R"({"hidden": 32, "c": 0.1, "threshold": 512.0, "per_layer": true})",
-          .make = make_fire};
+          .make = make_fire,
+          // The tests' random multiplier makes the learned threshold L 2.5. fire_test compares
+          // gradients with those of the formula.
+          .tests = {.options = R"({"threshold": 25})", .smooth = false}};
 }
 
 }  // namespace sextant

@@ -121,7 +121,8 @@ MethodInfo floater_method() {
               "p(t) = p(s) + integral from s to t of h(tau, p(tau)) d tau; "
               "q_i = W_q x_i + p_q(i), k_j = W_k x_j + p_k(j), v_j = W_v x_j + p_v(j)",
           .defaults = R"({"flow": "linear", "gradient": "solver", "channel_multiplier": 2.0})",
-          .make = make_floater};
+          .make = make_floater,
+          .tests = {.shares_key_heads = false, .smooth = false, .integrates = true}};
 }
 
 }  // namespace sextant

@@ -55,7 +55,10 @@ MethodInfo kerple_log_method() {
           .summary = "A trained logarithmic penalty on distance (KERPLE, Chi et al. 2022)",
           .formula = "s_ij = q_i . k_j / sqrt(d) - p_h ln(1 + a_h |i - j|)",
           .defaults = R"({"clamp": "straight-through"})",
-          .make = make_kerple_log};
+          .make = make_kerple_log,
+          // The official code's clamps pass gradients straight through; the smooth clamps have
+          // derivatives.
+          .tests = {.options = R"({"clamp": "smooth"})"}};
 }
 
 }  // namespace sextant

@@ -76,7 +76,9 @@ MethodInfo kerple_power_method() {
           .summary = "A trained power of distance as penalty (KERPLE, Chi et al. 2022)",
           .formula = "s_ij = q_i . k_j / sqrt(d) - a_h |i - j|^p_h",
           .defaults = R"({"form": "bias", "clamp": "straight-through"})",
-          .make = make_kerple_power};
+          .make = make_kerple_power,
+          // As for kerple-log.
+          .tests = {.options = R"({"clamp": "smooth"})"}};
 }
 
 }  // namespace sextant

@@ -64,7 +64,8 @@ MethodInfo leaky_rerope_method() {
               "relative position at distance d: d if |d| < window; "
               "window + (d - window) / factor if d >= window",
           .defaults = one_axis_defaults() + R"(, "window": null, "factor": 16.0, "log_n": null})",
-          .make = make_leaky_rerope};
+          .make = make_leaky_rerope,
+          .tests = {.rounding = 1e-14}};
 }
 
 }  // namespace sextant

@@ -66,7 +66,8 @@ MethodInfo learned_method() {
           .summary = "A trained vector per position, added to the input (BERT, GPT)",
           .formula = "x_t = x_t + p[t]",
           .defaults = R"({"rows": null, "init_std": 0.02})",
-          .make = make_learned};
+          .make = make_learned,
+          .tests = {.options = R"({"rows": 64})"}};
 }
 
 }  // namespace sextant

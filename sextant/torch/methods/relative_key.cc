@@ -80,7 +80,8 @@ MethodInfo relative_key_method() {
           .formula = "s_ij = ( q_i . k_j + q_i . e[i - j] ) / sqrt(d)",
           .defaults = R"({"position_embedding_type": "relative_key",
                           "max_position_embeddings": null, "init_std": 0.02})",
-          .make = make_relative_key};
+          .make = make_relative_key,
+          .tests = {.options = R"({"max_position_embeddings": 64})"}};
 }
 
 }  // namespace sextant

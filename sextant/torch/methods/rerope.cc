@@ -63,7 +63,8 @@ MethodInfo rerope_method() {
               "relative position of query i and key j: i - j if |i - j| < window; "
               "window if i - j >= window",
           .defaults = one_axis_defaults() + R"(, "window": null, "log_n": null})",
-          .make = make_rerope};
+          .make = make_rerope,
+          .tests = {.rounding = 1e-14}};
 }
 
 }  // namespace sextant

@@ -92,7 +92,9 @@ MethodInfo rope_method() {
                           .append(", ")
                           .append(rotary_plan_defaults())
                           .append(R"(, "train": false})"),
-          .make = make_rope};
+          .make = make_rope,
+          // Angles are of positions, not of distances.
+          .tests = {.rounding = 1e-14}};
 }
 
 }  // namespace sextant

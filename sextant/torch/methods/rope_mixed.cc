@@ -132,7 +132,9 @@ MethodInfo rope_mixed_method() {
           .summary = "Rotary positions on a plane with trained directions (Heo et al. 2024)",
           .formula = "pair f of head h at (x, y) is rotated by x fx[h, f] + y fy[h, f]",
           .defaults = R"({"base": 10.0})",
-          .make = make_rope_mixed};
+          .make = make_rope_mixed,
+          // Trained frequencies: angles are products of doubles, and the largest shift is 2^31.
+          .tests = {.rounding = 1e-6, .shares_key_heads = false, .head_dim = 8}};
 }
 
 }  // namespace sextant

@@ -80,7 +80,8 @@ MethodInfo shaw_method() {
               "s_ij = q_i . (k_j + aK[r]) / sqrt(d); "
               "o_i = sum_j softmax_j(s_ij) * (v_j + aV[r])",
           .defaults = R"({"clip": 16, "values": true})",
-          .make = make_shaw};
+          .make = make_shaw,
+          .tests = {.options = R"({"clip": 3})"}};
 }
 
 }  // namespace sextant

@@ -66,7 +66,8 @@ MethodInfo sink_method() {
           .summary = "A trained score per head that takes attention away (gpt-oss)",
           .formula = "p_ij = exp(s_ij) / ( exp(sink_h) + sum_j exp(s_ij) )",
           .defaults = R"({"of": "rope", "options": {}})",
-          .make = make_sink};
+          .make = make_sink,
+          .tests = {.rounding = 1e-14}};
 }
 
 }  // namespace sextant

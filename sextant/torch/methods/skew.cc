@@ -105,7 +105,8 @@ MethodInfo skew_method() {
               "o_i = sum_j softmax_j(s_ij) * (v_j + aV[h, j - i])",
           .defaults = R"({"max_relative_position": null, "heads_share_relative_embedding": false,
                           "add_relative_to_values": false, "unmasked": false})",
-          .make = make_skew};
+          .make = make_skew,
+          .tests = {.options = R"({"unmasked": true})"}};
 }
 
 }  // namespace sextant

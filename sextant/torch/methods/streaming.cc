@@ -75,7 +75,8 @@ MethodInfo streaming_method() {
               "relative position: i - j if i - j <= recent; "
               "min(i, sinks + recent) - j for the sinks, further away",
           .defaults = one_axis_defaults() + R"(, "sinks": 4, "recent": null})",
-          .make = make_streaming};
+          .make = make_streaming,
+          .tests = {.rounding = 1e-14}};
 }
 
 }  // namespace sextant

@@ -198,7 +198,8 @@ MethodInfo tupe_method() {
               "UQ = LayerNorm(P) U_Q, UK = LayerNorm(P) U_K",
           .defaults = R"({"relative": true, "buckets": 32, "max_distance": 128,
                           "max_positions": null})",
-          .make = make_tupe};
+          .make = make_tupe,
+          .tests = {.options = R"({"max_positions": 64})", .shares_key_heads = false}};
 }
 
 }  // namespace sextant

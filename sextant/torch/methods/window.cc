@@ -82,7 +82,8 @@ MethodInfo window_method() {
           .formula = "visible: 0 <= i - j < window",
           .defaults = R"({"window": null, "bidirectional": "exclusive", "left": null, "right": null,
                           "sinks": 0, "of": "rope", "options": {}})",
-          .make = make_window};
+          .make = make_window,
+          .tests = {.options = R"({"window": 4})", .rounding = 1e-14}};
 }
 
 }  // namespace sextant

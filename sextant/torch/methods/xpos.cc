@@ -65,7 +65,8 @@ MethodInfo xpos_method() {
                           .append(", ")
                           .append(rotary_plan_defaults())
                           .append(R"(, "gamma": 0.4, "scale_base": 512.0, "xi": null})"),
-          .make = make_xpos};
+          .make = make_xpos,
+          .tests = {.rounding = 1e-14}};
 }
 
 }  // namespace sextant

@@ -1,17 +1,16 @@
 #include "sextant/torch/operators/autograd.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <functional>
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/torch/operators/kept.h"
 
 namespace sextant {
 namespace {
@@ -21,8 +20,8 @@ using torch::autograd::variable_list;
 
 // The call and its data without the differentiable tensors. Autograd saves the latter itself, and
 // so detects changes of them in place.
-struct KeptCall : torch::CustomClassHolder {
-  std::shared_ptr<const AttendCall> call;
+struct CallAndRest {
+  AttendCall call;
   TensorData rest;
 };
 
@@ -37,36 +36,33 @@ void add_lse_column(const at::Tensor& d_lse, at::Tensor& d_out, at::Tensor& out,
   };
   d_out = padded(d_out.defined() ? d_out : at::zeros_like(out), 1);
   out = at::cat({out, -d_lse.unsqueeze(-1)}, -1);
-  data.v = padded(data.v, 0);
-  data.on_value = padded(data.on_value, 0);
+  each_tensor(data, [&](auto operand, at::Tensor& x) {
+    if (operand.has(Axis::kValueColumns)) x = padded(x, 0);
+  });
 }
 
 // `inputs` are the defined differentiable tensors: autograd identifies them by their index in this
 // list, which may not have undefined tensors.
 class Attend : public torch::autograd::Function<Attend> {
  public:
-  static variable_list forward(AutogradContext* context, at::TensorList /*inputs*/,
-                               std::shared_ptr<const AttendCall> call, TensorData data) {
-    auto [out, lse] = call->forward(data, /*trains=*/true);
+  static variable_list forward(AutogradContext* context, at::TensorList /*inputs*/, AttendCall call,
+                               TensorData data) {
+    auto [out, lse] = call.forward(data);
     variable_list saved;
-    for (at::Tensor* x : data.differentiable()) saved.push_back(std::move(*x));
+    for (at::Tensor* x : differentiable(data)) saved.push_back(std::move(*x));
     saved.push_back(out);
     saved.push_back(lse);
     context->save_for_backward(std::move(saved));
-    auto kept = c10::make_intrusive<KeptCall>();
-    kept->call = std::move(call);
-    kept->rest = std::move(data);
-    context->saved_data["kept"] = at::IValue::make_capsule(std::move(kept));
+    keep(context, CallAndRest{std::move(call), std::move(data)});
     context->set_materialize_grads(false);
     return {out, lse};
   }
 
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const auto capsule = context->saved_data.at("kept").toCapsule();
-    const auto& kept = static_cast<const KeptCall&>(*capsule);
-    TensorData data = kept.rest;
-    const auto operands = data.differentiable();
+    const auto& own = kept<CallAndRest>(context);
+    TensorData data = own.rest;
+    const auto operands = differentiable(data);
     for (size_t n = 0; n < operands.size(); ++n) *operands[n] = saved[n];
     at::Tensor d_out = d_outputs[0], out = saved[kDifferentiable];
     const at::Tensor& d_lse = d_outputs[1];
@@ -86,16 +82,18 @@ class Attend : public torch::autograd::Function<Attend> {
         if (x->defined()) read.push_back(*x);
       variable_list grads = without_derivatives(read, [&] {
         const Gradients all =
-            kept.call->backward(d_out, out, saved[kDifferentiable + 1], wanted, data);
+            own.call.backward(d_out, out, saved[kDifferentiable + 1], wanted, data);
         return variable_list(all.begin(), all.end());
       });
-      for (size_t n = 0; n < kDifferentiable; ++n) {
-        if (!saved[n].defined()) continue;
-        at::Tensor grad = wanted[n] ? std::move(grads[n]) : at::Tensor();
-        const bool has_column = operands[n] == &data.v || operands[n] == &data.on_value;
-        if (d_lse.defined() && grad.defined() && has_column) grad = grad.slice(-1, 0, -1);
+      size_t n = 0;
+      each_differentiable([&](auto operand) {
+        const size_t at = n++;
+        if (!saved[at].defined()) return;
+        at::Tensor grad = wanted[at] ? std::move(grads[at]) : at::Tensor();
+        if (d_lse.defined() && grad.defined() && operand.has(Axis::kValueColumns))
+          grad = grad.slice(-1, 0, -1);
         d_inputs.push_back(std::move(grad));
-      }
+      });
     }
     d_inputs.resize(inputs + 2);  // `call` and `data` have no gradients
     return d_inputs;
@@ -127,14 +125,13 @@ bool wants_gradient(const TensorData& data) {
   if (!at::GradMode::is_enabled()) return false;
   TensorData d = data;
   return std::ranges::any_of(
-      d.differentiable(), [](const at::Tensor* x) { return x->defined() && x->requires_grad(); });
+      differentiable(d), [](const at::Tensor* x) { return x->defined() && x->requires_grad(); });
 }
 
-std::tuple<at::Tensor, at::Tensor> differentiably(std::shared_ptr<const AttendCall> call,
-                                                  const TensorData& data) {
+std::tuple<at::Tensor, at::Tensor> differentiably(AttendCall call, const TensorData& data) {
   TensorData d = data;
   variable_list inputs;
-  for (const at::Tensor* x : d.differentiable())
+  for (const at::Tensor* x : differentiable(d))
     if (x->defined()) inputs.push_back(*x);
   const variable_list outputs =
       Attend::apply(at::TensorList(inputs), std::move(call), std::move(d));

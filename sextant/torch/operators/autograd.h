@@ -6,7 +6,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
-#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -15,13 +14,12 @@
 namespace sextant {
 
 // The two passes of one call of attention. Neither records gradients.
-class AttendCall {
- public:
-  virtual ~AttendCall() = default;
-  // (out, lse). trains: a backward pass may follow.
-  virtual std::tuple<at::Tensor, at::Tensor> forward(const TensorData& data, bool trains) const = 0;
-  virtual Gradients backward(const at::Tensor& d_out, const at::Tensor& out, const at::Tensor& lse,
-                             const Wanted& wanted, const TensorData& data) const = 0;
+struct AttendCall {
+  // (out, lse); a backward pass may follow.
+  std::function<std::tuple<at::Tensor, at::Tensor>(const TensorData& data)> forward;
+  std::function<Gradients(const at::Tensor& d_out, const at::Tensor& out, const at::Tensor& lse,
+                          const Wanted& wanted, const TensorData& data)>
+      backward;
 };
 
 // Whether any of the data would get a gradient.
@@ -33,7 +31,6 @@ std::vector<at::Tensor> without_derivatives(const std::vector<at::Tensor>& input
                                             const std::function<std::vector<at::Tensor>()>& run);
 
 // (out, lse) of a call, with first derivatives only.
-std::tuple<at::Tensor, at::Tensor> differentiably(std::shared_ptr<const AttendCall> call,
-                                                  const TensorData& data);
+std::tuple<at::Tensor, at::Tensor> differentiably(AttendCall call, const TensorData& data);
 
 }  // namespace sextant

@@ -1,44 +1,35 @@
 #include "sextant/torch/operators/checkpointed.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/core/ivalue.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <string>
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/torch/operators/kept.h"
 
 namespace sextant {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using Computation = std::function<variable_list(const variable_list&)>;
-
-// Holds a function in a context's saved_data.
-struct Kept : torch::CustomClassHolder {
-  explicit Kept(Computation f) : run(std::move(f)) {}
-  Computation run;
-};
 
 class Recomputed : public torch::autograd::Function<Recomputed> {
  public:
-  static variable_list forward(AutogradContext* context, at::TensorList inputs, Computation run) {
+  static variable_list forward(AutogradContext* context, at::TensorList inputs,
+                               TensorFunction run) {
     variable_list results = run(inputs.vec());
     context->save_for_backward(inputs.vec());
     context->set_materialize_grads(false);
-    context->saved_data["run"] =
-        c10::IValue::make_capsule(c10::make_intrusive<Kept>(std::move(run)));
+    keep(context, std::move(run));
     return results;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_results) {
     expect_first_derivative("attend");
-    const auto kept = context->saved_data.at("run").toCapsule();
-    const Computation& run = static_cast<const Kept&>(*kept).run;
-    variable_list gradients = gradients_of_results(run, context->get_saved_variables(), d_results);
+    variable_list gradients = gradients_of_results(kept<TensorFunction>(context),
+                                                   context->get_saved_variables(), d_results);
     gradients.emplace_back();  // `run` has no gradient
     return gradients;
   }
@@ -53,23 +44,15 @@ void expect_first_derivative(const char* what) {
          "request for one");
 }
 
-std::vector<at::Tensor> gradients_at(
-    const std::function<at::Tensor(const std::vector<at::Tensor>&)>& run,
-    const std::vector<at::Tensor>& inputs, const at::Tensor& d_out) {
-  return gradients_of_results(
-      [&](const variable_list& leaves) { return variable_list{run(leaves)}; }, inputs, {d_out});
-}
-
-std::vector<at::Tensor> gradients_of_results(
-    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run,
-    const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& d_outs) {
+std::vector<at::Tensor> gradients_of_results(const TensorFunction& run,
+                                             const std::vector<at::Tensor>& inputs,
+                                             const std::vector<at::Tensor>& d_outs) {
   return gradients_by_results(run, inputs, [&](const variable_list&) { return d_outs; });
 }
 
-std::vector<at::Tensor> gradients_by_results(
-    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run,
-    const std::vector<at::Tensor>& inputs,
-    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& d_of) {
+std::vector<at::Tensor> gradients_by_results(const TensorFunction& run,
+                                             const std::vector<at::Tensor>& inputs,
+                                             const TensorFunction& d_of) {
   const at::AutoGradMode enabled(true);
   variable_list leaves;
   for (const at::Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_());
@@ -90,9 +73,7 @@ std::vector<at::Tensor> gradients_by_results(
                                /*create_graph=*/false, /*allow_unused=*/true);
 }
 
-std::vector<at::Tensor> checkpointed(
-    std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> run,
-    const std::vector<at::Tensor>& inputs) {
+std::vector<at::Tensor> checkpointed(TensorFunction run, const std::vector<at::Tensor>& inputs) {
   return Recomputed::apply(at::TensorList(inputs), std::move(run));
 }
 

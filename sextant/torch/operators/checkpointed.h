@@ -13,28 +13,21 @@ namespace sextant {
 // derivatives are requested.
 void expect_first_derivative(const char* what);
 
-// The gradients of sum(d_out * run(inputs)), computed immediately. The gradient of an input on
-// which the sum does not depend is undefined.
-std::vector<at::Tensor> gradients_at(
-    const std::function<at::Tensor(const std::vector<at::Tensor>&)>& run,
-    const std::vector<at::Tensor>& inputs, const at::Tensor& d_out);
+using TensorFunction = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
 
-// The same for several results: the gradients of the sum of d_outs[n] * run(inputs)[n], without the
-// results whose d_out is undefined.
-std::vector<at::Tensor> gradients_of_results(
-    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run,
-    const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& d_outs);
-
+// The gradients of the sum of d_outs[n] * run(inputs)[n], without the results whose d_out is
+// undefined, computed immediately. The gradient of an input on which the sum does not depend is
+// undefined.
+std::vector<at::Tensor> gradients_of_results(const TensorFunction& run,
+                                             const std::vector<at::Tensor>& inputs,
+                                             const std::vector<at::Tensor>& d_outs);
 // The same with d_outs that are a function of the results: d_results(run(inputs)).
-std::vector<at::Tensor> gradients_by_results(
-    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run,
-    const std::vector<at::Tensor>& inputs,
-    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& d_results);
+std::vector<at::Tensor> gradients_by_results(const TensorFunction& run,
+                                             const std::vector<at::Tensor>& inputs,
+                                             const TensorFunction& d_results);
 
 // run(inputs), with first derivatives. `run` must not capture other tensors that need gradients.
 // The backward pass costs a second forward pass.
-std::vector<at::Tensor> checkpointed(
-    std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> run,
-    const std::vector<at::Tensor>& inputs);
+std::vector<at::Tensor> checkpointed(TensorFunction run, const std::vector<at::Tensor>& inputs);
 
 }  // namespace sextant

@@ -10,6 +10,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/torch/operators/flat_operands.h"
+#include "sextant/torch/operators/tensor_plan.h"
 
 namespace sextant {
 namespace {
@@ -52,10 +53,6 @@ at::Tensor stacked(const Sweeps& sweeps, std::vector<Turns> SweepOperand::*field
   int64_t* to = offsets.data_ptr<int64_t>();
   for (const SweepOperand& sweep : sweeps) {
     const std::vector<Turns>& from = sweep.*field;
-    if (!from.empty() && from.size() != sweep.rotation.pairs.size())
-      fail("attend: offset: expected one for each of " +
-           std::to_string(sweep.rotation.pairs.size()) + " pairs, but got " +
-           std::to_string(from.size()));
     for (size_t f = 0; f < from.size(); ++f) write(from[f], to + 2 * f);
     to += 2 * pairs;
   }
@@ -94,14 +91,8 @@ void pack_frame_rotations(const Sweeps& sweeps, int64_t frames, int64_t pairs, F
   double* gains = a.frame_gains.data_ptr<double>();
   for (const SweepOperand& sweep : sweeps) {
     const bool own = !sweep.of_frames.empty();
-    if (own && static_cast<int64_t>(sweep.of_frames.size()) != frames)
-      fail("attend: of_frames: expected one rotation for each of " + std::to_string(frames) +
-           " frames, but got " + std::to_string(sweep.of_frames.size()));
     for (int64_t n = 0; n < frames; ++n, speeds += 2 * pairs) {
       const Rotation& rotation = own ? sweep.of_frames[static_cast<size_t>(n)] : sweep.rotation;
-      if (rotation.pairs.size() != sweep.rotation.pairs.size())
-        fail("attend: of_frames: expected the " + std::to_string(sweep.rotation.pairs.size()) +
-             " pairs of the rotation, but got " + std::to_string(rotation.pairs.size()));
       for (size_t f = 0; f < rotation.pairs.size(); ++f)
         write(rotation.pairs[f].speed, speeds + 2 * f);
       *gains++ = rotation.gain;
@@ -112,7 +103,9 @@ void pack_frame_rotations(const Sweeps& sweeps, int64_t frames, int64_t pairs, F
 }  // namespace
 
 FlatOperands flat_of(const TensorOperands& o) {
-  FlatOperands a = {data_of(o)};
+  for (const SweepOperand& sweep : o.sweeps)
+    check_pairs(sweep, o.frames.defined() ? o.frames.size(0) : 0);
+  FlatOperands a = {o};
   a.frames = o.frames;
   a.key_ranges = stacked(o.sweeps, &SweepOperand::key_ranges);
   if (!a.key_ranges.defined()) a.key_ranges = at::empty({0, 1, o.q.size(2), 2}, at::kLong);

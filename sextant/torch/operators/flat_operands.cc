@@ -1,3 +1,4 @@
+// The arguments in one order, for the schema, for stacks and from them, and their checks.
 #include "sextant/torch/operators/flat_operands.h"
 
 #include <limits>
@@ -18,26 +19,23 @@ void each_argument(A& a, F&& f) {
   f(a.pairs), f(a.speeds), f(a.growth), f(a.gains);
   f(a.query_rotary_positions), f(a.key_rotary_positions), f(a.query_offsets), f(a.key_offsets);
   f(a.frame_speeds), f(a.frame_gains), f(a.farthest);
-  f(a.q_imag), f(a.weight), f(a.weight_rows);
-  f(a.bias), f(a.bias_rows), f(a.on_query), f(a.on_query_rows);
-  f(a.on_key), f(a.on_key_rows), f(a.on_value), f(a.on_value_rows), f(a.sink), f(a.mask);
-  f(a.pages), f(a.key_rows), f(a.query_bias), f(a.key_bias);
-  f(a.softcap), f(a.dropout.p), f(a.dropout.seed), f(a.dropout.first_query), f(a.whole_lse);
-  f(a.int8_pages);
+  each_operand([&](auto operand) {
+    if constexpr (operand.presence == Presence::kOptional) f(tensor_of(operand.of(a)));
+    if constexpr (operand.has(Axis::kRows)) f(operand.of(a).row_at);
+  });
+  f(a.pages), f(a.key_rows), f(a.softcap), f(a.dropout.p), f(a.dropout.seed);
+  f(a.dropout.first_query), f(a.whole_lse), f(a.int8_pages);
 }
-constexpr size_t kArguments = 40;
 
 struct Push {
   torch::jit::Stack& stack;
   void operator()(const at::Tensor& x) {
     stack.push_back(x.defined() ? at::IValue(x) : at::IValue());
   }
-  void operator()(double x) { stack.emplace_back(x); }
-  void operator()(int64_t x) { stack.emplace_back(x); }
-  void operator()(bool x) { stack.emplace_back(x); }
   void operator()(const std::vector<at::Tensor>& x) {
     stack.push_back(x.empty() ? at::IValue() : at::IValue(x));
   }
+  void operator()(const auto& x) { stack.emplace_back(x); }
 };
 
 struct Read {
@@ -46,56 +44,42 @@ struct Read {
     if (!at->isNone()) x = std::move(*at).toTensor();
     ++at;
   }
-  void operator()(double& x) { x = (at++)->toDouble(); }
-  void operator()(int64_t& x) { x = (at++)->toInt(); }
-  void operator()(bool& x) { x = (at++)->toBool(); }
   void operator()(std::vector<at::Tensor>& x) {
     if (!at->isNone()) x = at->toTensorVector();
     ++at;
   }
+  template <class Number>
+  void operator()(Number& x) {
+    x = (at++)->to<Number>();
+  }
 };
 
-using Named = std::pair<const char*, const at::Tensor*>;
+struct RotationTensor {
+  const char* name;
+  const at::Tensor* x;
+  at::ScalarType type;
+  std::vector<Size> sizes;
+  bool needed = false;  // where there are pairs
+};
 
-// The tensors of rotations beside `pairs`.
-std::vector<Named> rotation_tensors(const FlatOperands& a) {
-  return {{"speeds", &a.speeds},
-          {"growth", &a.growth},
-          {"gains", &a.gains},
-          {"query_rotary_positions", &a.query_rotary_positions},
-          {"key_rotary_positions", &a.key_rotary_positions},
-          {"query_offsets", &a.query_offsets},
-          {"key_offsets", &a.key_offsets},
-          {"frame_speeds", &a.frame_speeds}};
-}
-
-void check_rotation(const FlatOperands& a, const Size& sweeps, const Size& batch) {
-  if (!a.pairs.defined()) {
-    for (const auto& [name, x] : rotation_tensors(a))
-      if (x->defined()) refuse(name, "none, as there are no pairs", "a tensor");
-    return;
-  }
-  check_tensor("pairs", a.pairs, at::kLong, {sweeps, {}, 3});
-  const Size pairs = {Size::kExactly, a.pairs.sym_size(1)};
-  for (const auto& [name, x] : {std::pair{"speeds", &a.speeds},
-                                {"query_rotary_positions", &a.query_rotary_positions},
-                                {"key_rotary_positions", &a.key_rotary_positions}})
-    if (!x->defined()) refuse(name, "a tensor, as there are pairs", "none");
-  check_tensor("speeds", a.speeds, at::kLong, {sweeps, pairs, 2});
-  check_tensor("growth", a.growth, at::kDouble, {sweeps, pairs});
-  check_tensor("gains", a.gains, at::kDouble, {sweeps});
-  check_tensor("query_rotary_positions", a.query_rotary_positions, at::kLong,
-               {sweeps, batch, {}, {Size::kExactly, a.q.sym_size(2)}});
-  check_tensor("key_rotary_positions", a.key_rotary_positions, at::kLong,
-               {sweeps, batch, {}, {Size::kExactly, key_rows(a)}});
-  check_tensor("query_offsets", a.query_offsets, at::kLong, {sweeps, pairs, 2});
-  check_tensor("key_offsets", a.key_offsets, at::kLong, {sweeps, pairs, 2});
+std::vector<RotationTensor> rotation_tensors(const FlatOperands& a) {
+  const Size sweeps = {Size::kExactly, a.key_ranges.sym_size(0)};
   const Size frames = {Size::kExactly, a.frames.sym_size(0)};
-  check_tensor("frame_speeds", a.frame_speeds, at::kLong, {sweeps, frames, pairs, 2});
-  if (a.frame_speeds.defined() != a.frame_gains.defined())
-    refuse("frame_gains", "a tensor where there are frame_speeds, and only there",
-           a.frame_gains.defined() ? "a tensor" : "none");
-  check_tensor("frame_gains", a.frame_gains, at::kDouble, {sweeps, frames});
+  const Size batch = {Size::kOneOr, a.q.sym_size(0)};
+  const std::vector<Size> of_queries = {sweeps, batch, {}, {Size::kExactly, a.q.sym_size(2)}};
+  const std::vector<Size> of_keys = {sweeps, batch, {}, {Size::kExactly, key_rows(a)}};
+  Size pairs;
+  if (a.pairs.defined() && a.pairs.dim() == 3) pairs = {Size::kExactly, a.pairs.sym_size(1)};
+  return {{"pairs", &a.pairs, at::kLong, {sweeps, pairs, 3}},
+          {"speeds", &a.speeds, at::kLong, {sweeps, pairs, 2}, true},
+          {"growth", &a.growth, at::kDouble, {sweeps, pairs}},
+          {"gains", &a.gains, at::kDouble, {sweeps}},
+          {"query_rotary_positions", &a.query_rotary_positions, at::kLong, of_queries, true},
+          {"key_rotary_positions", &a.key_rotary_positions, at::kLong, of_keys, true},
+          {"query_offsets", &a.query_offsets, at::kLong, {sweeps, pairs, 2}},
+          {"key_offsets", &a.key_offsets, at::kLong, {sweeps, pairs, 2}},
+          {"frame_speeds", &a.frame_speeds, at::kLong, {sweeps, frames, pairs, 2}},
+          {"frame_gains", &a.frame_gains, at::kDouble, {sweeps, frames}, a.frame_speeds.defined()}};
 }
 
 Turns turns_at(const int64_t* halves) {
@@ -157,14 +141,34 @@ std::vector<Rotation> rotations_of_frames(const FlatOperands& a, int64_t sweep,
 
 }  // namespace
 
+std::string arguments_schema() {
+  std::string operands;
+  each_operand([&](auto operand) {
+    const std::string tensor = ", Tensor? " + std::string(operand.name);
+    if (operand.presence == Presence::kOptional) operands += tensor + "=None";
+    if (operand.has(Axis::kRows)) operands += tensor + "_rows=None";
+  });
+  return "Tensor q, Tensor k, Tensor v, float scale, Tensor frames, Tensor key_ranges, *, "
+         "Tensor? pairs=None, Tensor? speeds=None, Tensor? growth=None, Tensor? gains=None, "
+         "Tensor? query_rotary_positions=None, Tensor? key_rotary_positions=None, "
+         "Tensor? query_offsets=None, Tensor? key_offsets=None, "
+         "Tensor? frame_speeds=None, Tensor? frame_gains=None, int farthest=0" +
+         operands +
+         ", Tensor? pages=None, int key_rows=0, float softcap=0, float dropout_p=0, "
+         "Tensor? dropout_seed=None, int dropout_first_query=0, bool whole_lse=False, "
+         "Tensor[]? int8_pages=None";
+}
+
 void push(torch::jit::Stack& stack, const FlatOperands& arguments) {
   each_argument(arguments, Push{stack});
 }
 
 FlatOperands pop_arguments(torch::jit::Stack& stack) {
   FlatOperands arguments;
-  each_argument(arguments, Read{stack.end() - kArguments});
-  stack.resize(stack.size() - kArguments);
+  std::ptrdiff_t count = 0;
+  each_argument(arguments, [&](const auto&) { ++count; });
+  each_argument(arguments, Read{stack.end() - count});
+  stack.resize(stack.size() - static_cast<size_t>(count));
   return arguments;
 }
 
@@ -191,18 +195,21 @@ std::vector<SweepOperand> sweeps_of(const FlatOperands& arguments) {
 
 void check_arguments(const FlatOperands& a) {
   check_data(a);
-  const Size one_or_batch = {Size::kOneOr, a.q.sym_size(0)};
   check_tensor("frames", a.frames, at::kLong, {{}, 7});
   check_tensor("key_ranges", a.key_ranges, at::kLong,
-               {{}, one_or_batch, {Size::kExactly, a.q.sym_size(2)}, 2});
-  check_rotation(a, {Size::kExactly, a.key_ranges.sym_size(0)}, one_or_batch);
-  std::vector<Named> of_plan = rotation_tensors(a);
-  of_plan.insert(of_plan.end(), {{"frames", &a.frames},
-                                 {"key_ranges", &a.key_ranges},
-                                 {"pairs", &a.pairs},
-                                 {"frame_gains", &a.frame_gains},
-                                 {"pages", &a.pages}});
-  for (const auto& [name, x] : of_plan) check_on_cpu(name, *x, /*meta=*/true);
+               {{}, {Size::kOneOr, a.q.sym_size(0)}, {Size::kExactly, a.q.sym_size(2)}, 2});
+  for (const auto& [name, x, type, sizes, needed] : rotation_tensors(a)) {
+    if (!a.pairs.defined() && x->defined()) refuse(name, "none, as there are no pairs", "a tensor");
+    if (a.pairs.defined() && needed && !x->defined())
+      refuse(name, "a tensor, as there are pairs", "none");
+    check_tensor(name, *x, type, sizes);
+    check_on_cpu(name, *x, /*meta=*/true);
+  }
+  if (a.frame_gains.defined() && !a.frame_speeds.defined())
+    refuse("frame_gains", "a tensor where there are frame_speeds, and only there", "a tensor");
+  for (const auto& [name, x] :
+       {std::pair{"frames", &a.frames}, {"key_ranges", &a.key_ranges}, {"pages", &a.pages}})
+    check_on_cpu(name, *x, /*meta=*/true);
 }
 
 }  // namespace sextant

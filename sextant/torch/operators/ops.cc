@@ -58,8 +58,8 @@ struct BackwardArguments {
     torch::jit::pop(stack, d_out, out, lse, wanted);
     check_arguments(operands);
     check_results(operands, d_out, out, lse);
-    for (size_t n = 0; n < wanted.size(); ++n)
-      wanted[n] = wanted[n] && operands.differentiable()[n]->defined();
+    const auto all = differentiable(operands);
+    for (size_t n = 0; n < wanted.size(); ++n) wanted[n] = wanted[n] && all[n]->defined();
   }
 };
 
@@ -77,52 +77,43 @@ void attend_backward_meta(const c10::OperatorHandle&, Stack* stack) {
 }
 
 // Calls the operators below autograd through the dispatcher, so that a tracer records them.
-class Dispatched final : public AttendCall {
- public:
-  Dispatched(FlatOperands arguments, const c10::OperatorHandle& op)
-      : arguments_(std::move(arguments)), op_(op) {
-    for (at::Tensor* x : arguments_.differentiable()) *x = at::Tensor();
-  }
-
-  std::tuple<at::Tensor, at::Tensor> forward(const TensorData& data, bool) const override {
+AttendCall dispatched(FlatOperands given, const c10::OperatorHandle& op) {
+  for (at::Tensor* x : differentiable(given)) *x = at::Tensor();
+  const auto push_with = [given = std::move(given)](Stack& stack, const TensorData& data) {
+    FlatOperands all = given;
+    static_cast<TensorData&>(all) = data;
+    push(stack, all);
+  };
+  const auto forward = [op, push_with](const TensorData& data) {
     const at::AutoDispatchBelowADInplaceOrView guard;
     Stack stack;
-    push(stack, with(data));
-    op_.callBoxed(stack);
-    return {stack[0].toTensor(), stack[1].toTensor()};
-  }
-
-  Gradients backward(const at::Tensor& d_out, const at::Tensor& out, const at::Tensor& lse,
-                     const Wanted& wanted, const TensorData& data) const override {
-    static const auto op =
+    push_with(stack, data);
+    op.callBoxed(stack);
+    return std::tuple(stack[0].toTensor(), stack[1].toTensor());
+  };
+  const auto backward = [push_with](const at::Tensor& d_out, const at::Tensor& out,
+                                    const at::Tensor& lse, const Wanted& wanted,
+                                    const TensorData& data) {
+    static const auto backward_op =
         c10::Dispatcher::singleton().findSchemaOrThrow("sextant::attend_backward", "");
+    const at::AutoDispatchBelowADInplaceOrView guard;
     Stack stack;
     torch::jit::push(stack, d_out, out, lse, wanted);
-    push(stack, with(data));
-    op.callBoxed(stack);
+    push_with(stack, data);
+    backward_op.callBoxed(stack);
     Gradients grads;
     for (size_t n = 0; n < grads.size(); ++n) grads[n] = stack[n].toTensor();
     return grads;
-  }
-
- private:
-  FlatOperands with(const TensorData& data) const {
-    FlatOperands all = arguments_;
-    static_cast<TensorData&>(all) = data;
-    return all;
-  }
-
-  FlatOperands arguments_;
-  c10::OperatorHandle op_;
-};
+  };
+  return {forward, backward};
+}
 
 // The backward pass does not read pages, so a call that needs gradients gathers them first.
 void attend_autograd(const c10::OperatorHandle& op, Stack* stack) {
   FlatOperands arguments = pop_arguments(*stack);
   if (arguments.pages.defined() && wants_gradient(arguments)) gather_pages(arguments);
   const TensorData data = arguments;
-  const auto [out, lse] =
-      differentiably(std::make_shared<Dispatched>(std::move(arguments), op), data);
+  const auto [out, lse] = differentiably(dispatched(std::move(arguments), op), data);
   torch::jit::push(*stack, out, lse);
 }
 
@@ -150,13 +141,15 @@ void add_kernels(torch::Library& library) {
 }  // namespace
 
 TORCH_LIBRARY(sextant, library) {
-  const std::string operands = kArgumentsSchema;
+  const std::string operands = arguments_schema();
   const std::string attend = "attend(" + operands + ") -> (Tensor out, Tensor lse)";
-  const std::string backward =
-      "attend_backward(Tensor d_out, Tensor out, Tensor lse, bool[12] wanted, " + operands +
-      ") -> (Tensor d_q, Tensor d_k, Tensor d_v, Tensor d_q_imag, Tensor d_weight, Tensor d_bias, "
-      "Tensor d_on_query, Tensor d_on_key, Tensor d_on_value, Tensor d_sink, Tensor d_query_bias, "
-      "Tensor d_key_bias)";
+  std::string gradients;
+  each_differentiable([&](auto operand) {
+    gradients += (gradients.empty() ? "Tensor d_" : ", Tensor d_") + std::string(operand.name);
+  });
+  const std::string backward = "attend_backward(Tensor d_out, Tensor out, Tensor lse, bool[" +
+                               std::to_string(kDifferentiable) + "] wanted, " + operands +
+                               ") -> (" + gradients + ")";
   const std::vector<at::Tag> tagged = operator_tags();
   library.def(attend.c_str(), tagged);
   library.def(backward.c_str(), tagged);

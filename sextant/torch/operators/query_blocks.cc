@@ -1,3 +1,5 @@
+// Blocks of queries, late ones first, each a call of attend() with the rows of every operand that
+// has queries; those that use the lazy bias are computed again for gradients.
 #include "sextant/torch/operators/query_blocks.h"
 
 #include <ATen/ops/cat.h>
@@ -10,20 +12,14 @@
 
 #include "sextant/base/error.h"
 #include "sextant/torch/operators/checkpointed.h"
+#include "sextant/torch/operators/tensor_data.h"
+#include "sextant/torch/operators/tensor_values.h"
 
 namespace sextant {
 namespace {
 
-constexpr int64_t kFrameFields = 7;
-
-Frame frame_at(const at::Tensor& frames, int64_t n) {
-  const int64_t* f = frames.data_ptr<int64_t>() + n * kFrameFields;
-  return {f[0], f[1], f[2], f[3], f[4], f[5], f[6]};
-}
-
-at::Tensor tensor_of(const std::vector<Frame>& frames) {
-  static_assert(sizeof(Frame) == kFrameFields * sizeof(int64_t));
-  at::Tensor result = at::empty({static_cast<int64_t>(frames.size()), kFrameFields}, at::kLong);
+at::Tensor tensor_of_frames(const std::vector<Frame>& frames) {
+  at::Tensor result = at::empty({static_cast<int64_t>(frames.size()), 7}, at::kLong);
   std::ranges::copy(frames, reinterpret_cast<Frame*>(result.data_ptr<int64_t>()));
   return result;
 }
@@ -49,12 +45,10 @@ struct Rows {
 
 std::vector<Rows> blocks(const TensorOperands& o) {
   std::vector<bool> biased(static_cast<size_t>(o.q.size(2)));
-  for (int64_t n = 0; n < o.frames.size(0); ++n) {
-    const Frame f = frame_at(o.frames, n);
+  for (const Frame& f : values_of<Frame>(o.frames))
     for (int64_t i = 0; i < f.queries; ++i)
       if (f.query_position + i >= o.lazy_query_bias.from)
         biased[static_cast<size_t>(f.query_row + i)] = true;
-  }
   const int64_t at_once = queries_at_once(o);
   std::vector<Rows> result;
   for (int64_t i = 0; i < o.q.size(2); ++i) {
@@ -78,16 +72,13 @@ Frame cut(Frame frame, const Rows& rows) {
 
 // The operands of some query rows, without the lazy_query_bias.
 TensorOperands part_of(const TensorOperands& o, const Rows& rows) {
-  const auto narrow = [&](const at::Tensor& x, int64_t dim) {
-    return !x.defined() || x.size(dim) == 1 ? x : x.narrow(dim, rows.first, rows.count());
-  };
   TensorOperands part = o;
   part.lazy_query_bias = {};
   part.plans = {};  // each block has frames of its own
   part.dropout.first_query += rows.first;
-  part.q = o.q.narrow(2, rows.first, rows.count());
-  if (o.q_imag.defined()) part.q_imag = o.q_imag.narrow(2, rows.first, rows.count());
-  part.mask = narrow(o.mask, 2);
+  each_tensor(part, [&](auto operand, at::Tensor& x) {
+    narrow_to(operand, Axis::kQueries, rows.first, rows.count(), x);
+  });
   for (SweepOperand& sweep : part.sweeps) {
     sweep.key_ranges = sweep.key_ranges.narrow(1, rows.first, rows.count());
     if (sweep.query_rotary_positions.defined())
@@ -95,33 +86,35 @@ TensorOperands part_of(const TensorOperands& o, const Rows& rows) {
           sweep.query_rotary_positions.narrow(2, rows.first, rows.count());
     sweep.of_frames.clear();
   }
+  const std::vector<Frame> whole = values_of<Frame>(o.frames);
   std::vector<Frame> frames;
-  for (int64_t n = 0; n < o.frames.size(0); ++n) {
-    const Frame frame = cut(frame_at(o.frames, n), rows);
-    const bool needed = frames.empty() && n + 1 == o.frames.size(0);  // a plan has at least one
+  for (size_t n = 0; n < whole.size(); ++n) {
+    const Frame frame = cut(whole[n], rows);
+    const bool needed = frames.empty() && n + 1 == whole.size();  // a plan has at least one
     if (frame.queries == 0 && !needed) continue;
     frames.push_back(frame);
     for (size_t s = 0; s < o.sweeps.size(); ++s)
       if (const auto& rotations = o.sweeps[s].of_frames; !rotations.empty())
-        part.sweeps[s].of_frames.push_back(rotations[static_cast<size_t>(n)]);
+        part.sweeps[s].of_frames.push_back(rotations[n]);
   }
-  part.frames = tensor_of(frames);
+  part.frames = tensor_of_frames(frames);
   return part;
 }
 
-std::vector<at::Tensor*> differentiable(TensorOperands& o) {
-  std::vector<at::Tensor*> all = {&o.q,           &o.k,
-                                  &o.v,           &o.q_imag,
-                                  &o.weight.rows, &o.on_query.rows,
-                                  &o.on_key.rows, &o.on_value.rows,
-                                  &o.sink,        &o.key_bias};
-  std::erase_if(all, [](const at::Tensor* x) { return !x->defined(); });
-  return all;
+std::vector<at::Tensor*> defined_tensors(TensorOperands& o) {
+  const auto all = differentiable(o);
+  std::vector<at::Tensor*> some(all.begin(), all.end());
+  std::erase_if(some, [](const at::Tensor* x) { return !x->defined(); });
+  return some;
 }
 
+// Whether there are tables beside `bias`, which a block of biased queries does not use.
 bool has_other_tables(const TensorOperands& o) {
-  return o.weight.rows.defined() || o.on_query.rows.defined() || o.on_key.rows.defined() ||
-         o.on_value.rows.defined();
+  bool has = false;
+  each_tensor(o, [&](auto operand, const at::Tensor& x) {
+    has = has || (operand.has(Axis::kRows) && &x != &o.bias.rows && x.defined());
+  });
+  return has;
 }
 
 // The positions of a block's queries, [entries, queries]; one entry if all batch entries have the
@@ -134,8 +127,7 @@ struct Positions {
 
 Positions positions_of(const TensorOperands& o) {
   Positions positions = {.queries = o.q.size(2)};
-  std::vector<Frame> frames;
-  for (int64_t n = 0; n < o.frames.size(0); ++n) frames.push_back(frame_at(o.frames, n));
+  const std::vector<Frame> frames = values_of<Frame>(o.frames);
   if (std::ranges::any_of(frames, [](const Frame& f) { return f.batch != kEveryBatch; }))
     positions.entries = o.q.size(0);
   positions.at.resize(static_cast<size_t>(positions.entries * positions.queries));
@@ -167,12 +159,12 @@ std::vector<at::Tensor> attend_biased(TensorOperands part, int64_t first,
   part.bias = {};
 
   std::vector<at::Tensor> inputs = bias.inputs;
-  for (at::Tensor* x : differentiable(part)) inputs.push_back(*x);
+  for (at::Tensor* x : defined_tensors(part)) inputs.push_back(*x);
   const auto run = [part, first, bias, positions,
                     diagonals](const std::vector<at::Tensor>& values) {
     TensorOperands o = part;
     const size_t of_bias = bias.inputs.size();
-    const std::vector<at::Tensor*> operands = differentiable(o);
+    const std::vector<at::Tensor*> operands = defined_tensors(o);
     for (size_t n = 0; n < operands.size(); ++n) *operands[n] = values[of_bias + n];
     const at::Tensor rows =
         bias.rows({values.begin(), values.begin() + static_cast<int64_t>(of_bias)},

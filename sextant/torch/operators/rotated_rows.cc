@@ -1,10 +1,10 @@
 #include "sextant/torch/operators/rotated_rows.h"
 
-#include <ATen/core/ivalue.h>
-#include <torch/csrc/autograd/custom_function.h>
+#include <utility>
 
 #include "sextant/attention/rotary/rotate.h"
 #include "sextant/torch/operators/executor.h"
+#include "sextant/torch/operators/kept.h"
 #include "sextant/torch/operators/views.h"
 
 namespace sextant {
@@ -13,26 +13,20 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct KeptRotation : torch::CustomClassHolder {
-  Rotation back;
-};
-
 class RotatedRows : public torch::autograd::Function<RotatedRows> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const at::Tensor& rotary_positions, const Rotation* rotation) {
-    auto kept = c10::make_intrusive<KeptRotation>();
-    kept->back = *rotation;
-    for (Rotation::Pair& pair : kept->back.pairs) pair.speed = Turns{} - pair.speed;
-    context->saved_data["back"] = at::IValue::make_capsule(std::move(kept));
+    Rotation back = *rotation;
+    for (Rotation::Pair& pair : back.pairs) pair.speed = Turns{} - pair.speed;
+    keep(context, std::move(back));
     context->save_for_backward({rotary_positions});
     return rotated_rows(x, rotary_positions, *rotation);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_out) {
-    const auto capsule = context->saved_data.at("back").toCapsule();
-    const Rotation& back = static_cast<const KeptRotation&>(*capsule).back;
-    return {rotated_rows(d_out[0], context->get_saved_variables()[0], back), {}, {}};
+    const at::Tensor rotary_positions = context->get_saved_variables()[0];
+    return {rotated_rows(d_out[0], rotary_positions, kept<Rotation>(context)), {}, {}};
   }
 };
 

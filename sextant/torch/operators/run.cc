@@ -1,3 +1,5 @@
+// Both passes: views of tensors, a plan that is prepared for the backend, and results in the types
+// of their operands.
 #include "sextant/torch/operators/run.h"
 
 #include <ATen/ops/empty.h>
@@ -87,22 +89,12 @@ void attend_backward_to(const at::Tensor& d_out, const at::Tensor& out, const at
                         const Gradients& grads) {
   const DeviceCall call(data.q);
   const OperandViews<T> views(data);
-  const auto& [q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias,
-               key_bias] = grads;
-  const ScoreGrad<T> to = {
-      .q = w[0] ? any_view_4d<T>(q) : AnyView<T>{},
-      .k = w[1] ? any_view_4d<T>(k) : AnyView<T>{},
-      .v = w[2] ? any_view_4d<T>(v) : AnyView<T>{},
-      .q_imag = w[3] ? any_view_4d<T>(q_imag) : AnyView<T>{},
-      .weight = w[4] ? view_numbers<T>(weight) : View<T>{},
-      .bias = w[5] ? view_numbers<T>(bias) : View<T>{},
-      .on_query = w[6] ? view_vectors<T>(on_query) : View<T>{},
-      .on_key = w[7] ? view_vectors<T>(on_key) : View<T>{},
-      .on_value = w[8] ? view_vectors<T>(on_value) : View<T>{},
-      .query_bias = w[kQueryBias] ? view_4d<T>(query_bias) : View<T>{},
-      .key_bias = w[kKeyBias] ? view_rows<T>(key_bias) : View<T>{},
-      .sink = {sink.data_ptr<T>(), static_cast<size_t>(sink.numel())},
-  };
+  ScoreGrad<T> to;
+  size_t n = 0;
+  each_differentiable([&](auto operand) {
+    const at::Tensor& grad = grads[n];
+    if (w[n++]) set_view(with_four_axes(operand, grad), operand.of(to));
+  });
   const auto prepared =
       plan.prepared(views.operands(), backward_backend(data.q), Passes::kBoth, call);
   attend_backward<T>(views.operands(), *prepared,
@@ -110,16 +102,26 @@ void attend_backward_to(const at::Tensor& d_out, const at::Tensor& out, const at
                      any_view_4d<const T>(d_out), to, CallContext(call));
 }
 
-// Replaces the gradients of biases by tensors for each batch entry and head, as the core writes
-// them even if the operand is shared.
-void unshare(const TensorData& data, const Wanted& wanted, Gradients& grads) {
+// The gradients as the core writes them: of biases by query or key for each batch entry and head,
+// even if the operand is shared, and of operands that are converted in the type of the computation.
+Gradients computed_gradients(const TensorData& data, const Wanted& wanted, const Gradients& grads) {
   const at::Tensor& q = data.q;
   const auto options = q.options().dtype(wide_type(q));
-  if (wanted[kQueryBias])
-    grads[kQueryBias] =
-        at::empty({q.size(0), q.size(1), q.size(2), grads[kQueryBias].size(3)}, options);
-  if (wanted[kKeyBias])
-    grads[kKeyBias] = at::empty({q.size(0), q.size(1), grads[kKeyBias].size(2)}, options);
+  Gradients computed = grads;
+  size_t n = 0;
+  each_differentiable([&](auto operand) {
+    at::Tensor& x = computed[n];
+    const bool is_wanted = wanted[n++];
+    if constexpr (operand.elements == Elements::kAsStored) return;
+    if (is_wanted && operand.may_share(Axis::kBatch)) {
+      std::vector<int64_t> sizes = x.sizes().vec();
+      sizes[0] = q.size(0), sizes[1] = q.size(1);
+      x = at::empty(sizes, options);
+    } else if (is_narrow(x)) {
+      x = at::empty_like(x, x.options().dtype(at::kFloat));
+    }
+  });
+  return computed;
 }
 
 }  // namespace
@@ -130,7 +132,7 @@ std::tuple<at::Tensor, at::Tensor> new_results(const TensorData& data) {
 
 Gradients new_gradients(const TensorData& data, const Wanted& wanted) {
   TensorData d = data;
-  const auto operands = d.differentiable();
+  const auto operands = differentiable(d);
   Gradients grads;
   for (size_t n = 0; n < grads.size(); ++n)
     grads[n] = wanted[n] ? at::empty_like(*operands[n]) : at::empty({0}, data.q.options());
@@ -148,13 +150,10 @@ std::tuple<at::Tensor, at::Tensor> run_attend(const TensorData& data, const Tens
 Gradients run_attend_backward(const at::Tensor& d_out, const at::Tensor& out, const at::Tensor& lse,
                               Wanted wanted, const TensorData& data, const TensorPlan& plan) {
   TensorData d = data;
-  const auto operands = d.differentiable();
+  const auto operands = differentiable(d);
   for (size_t n = 0; n < wanted.size(); ++n) wanted[n] = wanted[n] && operands[n]->defined();
   const Gradients grads = new_gradients(data, wanted);
-  Gradients wide = grads;
-  for (size_t n = kFirstTable; n < wide.size(); ++n)  // not of q, k, v and q_imag
-    if (is_narrow(wide[n])) wide[n] = at::empty_like(wide[n], wide[n].options().dtype(at::kFloat));
-  unshare(data, wanted, wide);
+  const Gradients wide = computed_gradients(data, wanted, grads);
   wide_type(data.q) == at::kFloat
       ? attend_backward_to<float>(d_out, out, lse, wanted, data, plan, wide)
       : attend_backward_to<double>(d_out, out, lse, wanted, data, plan, wide);

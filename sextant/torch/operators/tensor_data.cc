@@ -65,9 +65,43 @@ at::Tensor all_pages(const PagedRows& from, const at::Tensor& list) {
   return at::where((list < 0).view({-1, 1, 1, 1}), closed, open);
 }
 
-void check_row_map(const char* name, const at::Tensor& row_at) {
-  check_tensor(name, row_at, at::kInt, {{}});
-  check_on_cpu(name, row_at, /*meta=*/true);
+template <class Entry>
+std::vector<Size> sizes_of(Entry operand, const TensorData& a) {
+  const AxisSizes<c10::SymInt> all = {a.q.sym_size(0), a.q.sym_size(1), a.k.sym_size(1),
+                                      a.q.sym_size(2), key_rows(a),     a.q.sym_size(3),
+                                      a.v.sym_size(3)};
+  std::vector<Size> sizes;
+  for (size_t dim = 0; dim < 4 && operand.axis(dim) != Axis::kNone; ++dim) {
+    const Axis axis = operand.axis(dim);
+    if (axis < Axis::kRows)
+      sizes.emplace_back(operand.may_share(axis) ? Size::kOneOr : Size::kExactly,
+                         all[static_cast<size_t>(axis)]);
+    else
+      sizes.emplace_back();
+  }
+  return sizes;
+}
+
+// Checks an operand beside q and k.
+template <class Entry>
+void check_operand(Entry operand, const TensorData& a) {
+  const at::Tensor& x = tensor_of(operand.of(a));
+  const char* const name = operand.name;
+  if (!x.defined()) return;
+  const std::vector<Size> sizes = sizes_of(operand, a);
+  if constexpr (operand.elements == Elements::kFloat64)
+    check_tensor(name, x, at::kDouble, sizes);
+  else if constexpr (operand.elements == Elements::kBool)
+    check_tensor(name, x, at::kBool, sizes);
+  else
+    return check_like_q(name, x, a.q, sizes);
+  if (x.device() != a.q.device() && !(a.q.is_meta() && x.scalar_type() == at::kBool))
+    refuse(name, a.q.device().str() + ", as q", x.device().str());
+}
+
+void check_row_map(const std::string& name, const at::Tensor& row_at) {
+  check_tensor(name.c_str(), row_at, at::kInt, {{}});
+  check_on_cpu(name.c_str(), row_at, /*meta=*/true);
 }
 
 void check_cap_and_dropout(const TensorData& a) {
@@ -91,33 +125,11 @@ c10::SymInt key_rows(const TensorData& a) {
   return a.pages.defined() ? c10::SymInt(a.key_rows) : a.k.sym_size(2);
 }
 
-TensorData data_of(const TensorOperands& o) {
-  return {.q = o.q,
-          .k = o.k,
-          .v = o.v,
-          .q_imag = o.q_imag,
-          .scale = o.scale,
-          .weight = o.weight.rows,
-          .bias = o.bias.rows,
-          .on_query = o.on_query.rows,
-          .on_key = o.on_key.rows,
-          .on_value = o.on_value.rows,
-          .weight_rows = o.weight.row_at,
-          .bias_rows = o.bias.row_at,
-          .on_query_rows = o.on_query.row_at,
-          .on_key_rows = o.on_key.row_at,
-          .on_value_rows = o.on_value.row_at,
-          .farthest = o.farthest,
-          .query_bias = o.query_bias,
-          .key_bias = o.key_bias,
-          .sink = o.sink,
-          .mask = o.mask,
-          .pages = o.pages,
-          .key_rows = o.key_rows,
-          .int8_pages = o.int8_pages,
-          .softcap = o.softcap,
-          .dropout = o.dropout,
-          .whole_lse = o.whole_lse};
+std::array<at::Tensor*, kDifferentiable> differentiable(OperandTensors& operands) {
+  std::array<at::Tensor*, kDifferentiable> all;
+  size_t n = 0;
+  each_differentiable([&](auto operand) { all[n++] = &tensor_of(operand.of(operands)); });
+  return all;
 }
 
 at::Tensor gathered(const PagedRows& from, const at::Tensor& pages, int64_t rows) {
@@ -148,40 +160,17 @@ void check_data(const TensorData& a) {
   if (wide_type(a.q) != at::kFloat && a.q.scalar_type() != at::kDouble)
     refuse("q", "Float, BFloat16, Half or Double", type_and_sizes(a.q));
   check_tensor("q", a.q, a.q.scalar_type(), {{}, {}, {}, {}});
-  const Size batch = {Size::kExactly, a.q.sym_size(0)};
-  const Size one_or_batch = {Size::kOneOr, a.q.sym_size(0)};
-  const Size heads = {Size::kOneOr, a.q.sym_size(1)};
-  const Size entries = a.pages.defined() ? Size{Size::kExactly, a.k.sym_size(0)} : batch;
-  check_like_q("k", a.k, a.q, {entries, {}, {}, {Size::kExactly, a.q.sym_size(3)}});
-  check_like_q("v", a.v, a.q,
-               {entries, {Size::kExactly, a.k.sym_size(1)}, {Size::kExactly, a.k.sym_size(2)}, {}});
+  const Size pages = a.pages.defined() ? Size() : Size{Size::kExactly, a.q.sym_size(0)};
+  check_like_q("k", a.k, a.q, {pages, {}, {}, {Size::kExactly, a.q.sym_size(3)}});
+  const auto as_k = [&](int64_t dim) { return Size{Size::kExactly, a.k.sym_size(dim)}; };
+  check_like_q("v", a.v, a.q, {as_k(0), as_k(1), as_k(2), {}});
   check_pages(a);
   check_int8_pages(a);
-  const Size queries = {Size::kExactly, a.q.sym_size(2)};
-  check_like_q(
-      "q_imag", a.q_imag, a.q,
-      {batch, {Size::kExactly, a.q.sym_size(1)}, queries, {Size::kExactly, a.q.sym_size(3)}});
-  check_like_q("weight", a.weight, a.q, {heads, {}});
-  check_like_q("bias", a.bias, a.q, {heads, {}});
-  check_like_q("on_query", a.on_query, a.q, {heads, {}, {}});
-  check_like_q("on_key", a.on_key, a.q, {heads, {}, {}});
-  check_like_q("on_value", a.on_value, a.q, {heads, {}, {Size::kExactly, a.v.sym_size(3)}});
-  check_like_q("query_bias", a.query_bias, a.q, {one_or_batch, heads, queries, {}});
-  check_tensor("key_bias", a.key_bias, at::kDouble,
-               {one_or_batch, heads, {Size::kExactly, key_rows(a)}});
-  if (a.key_bias.defined() && a.key_bias.device() != a.q.device())
-    refuse("key_bias", a.q.device().str() + ", as q", a.key_bias.device().str());
-  for (const auto& [name, rows] : {std::pair{"weight_rows", &a.weight_rows},
-                                   {"bias_rows", &a.bias_rows},
-                                   {"on_query_rows", &a.on_query_rows},
-                                   {"on_key_rows", &a.on_key_rows},
-                                   {"on_value_rows", &a.on_value_rows}})
-    check_row_map(name, *rows);
-  check_like_q("sink", a.sink, a.q, {{Size::kExactly, a.q.sym_size(1)}});
-  check_tensor("mask", a.mask, at::kBool,
-               {one_or_batch, heads, {Size::kOneOr, a.q.sym_size(2)}, {Size::kOneOr, key_rows(a)}});
-  if (a.mask.defined() && !a.q.is_meta() && a.mask.device() != a.q.device())
-    refuse("mask", a.q.device().str() + ", as q", a.mask.device().str());
+  each_operand([&](auto operand) {
+    if constexpr (operand.presence == Presence::kOptional) check_operand(operand, a);
+    if constexpr (operand.has(Axis::kRows))
+      check_row_map(operand.name + std::string("_rows"), operand.of(a).row_at);
+  });
   check_cap_and_dropout(a);
 }
 

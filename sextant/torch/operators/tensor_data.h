@@ -9,38 +9,39 @@
 #include <cstdint>
 #include <vector>
 
+#include "sextant/attention/operand_list.h"
 #include "sextant/torch/operands.h"
 
 namespace sextant {
 
-// The differentiable operands, in the order of all lists of gradients:
-// q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias, key_bias.
-inline constexpr size_t kDifferentiable = 12, kFirstTable = 4, kQueryBias = 10, kKeyBias = 11;
+static_assert(lists_operands<OperandTensors>(),
+              "operands.h: OperandTensors has other members than the list of operands");
+
+// Lists of the operands with gradients, in the order of operand_list.h.
 using Gradients = std::array<at::Tensor, kDifferentiable>;
 using Wanted = std::array<bool, kDifferentiable>;
 
-// Absent tensors are undefined. Shapes and types: flat_operands.h.
-struct TensorData {
-  at::Tensor q, k, v, q_imag;
-  double scale = 1;
-  at::Tensor weight, bias, on_query, on_key, on_value;
-  at::Tensor weight_rows, bias_rows, on_query_rows, on_key_rows, on_value_rows;
-  int64_t farthest = 0;
-  at::Tensor query_bias, key_bias, sink, mask;
-  at::Tensor pages;
-  int64_t key_rows = 0;  // of pages
-  std::vector<at::Tensor> int8_pages;
-  double softcap = 0;
-  DropoutOperand dropout;
-  bool whole_lse = false;  // TensorOperands::whole_lse
+inline at::Tensor& tensor_of(at::Tensor& x) { return x; }
+inline at::Tensor& tensor_of(TableOperand& x) { return x.rows; }
+inline const at::Tensor& tensor_of(const at::Tensor& x) { return x; }
+inline const at::Tensor& tensor_of(const TableOperand& x) { return x.rows; }
 
-  std::array<at::Tensor*, kDifferentiable> differentiable() {
-    return {&q,        &k,      &v,        &q_imag, &weight,     &bias,
-            &on_query, &on_key, &on_value, &sink,   &query_bias, &key_bias};
-  }
-};
+// Calls f(entry of the list, its tensor) for all operands.
+template <class Tensors, class F>
+void each_tensor(Tensors& operands, F&& f) {
+  each_operand([&](auto operand) { f(operand, tensor_of(operand.of(operands))); });
+}
 
-TensorData data_of(const TensorOperands& operands);
+std::array<at::Tensor*, kDifferentiable> differentiable(OperandTensors& operands);
+
+// The part [first, first + count) of an operand along its axis, if it has one; shared sizes of 1
+// stay.
+template <class Entry>
+void narrow_to(Entry operand, Axis axis, int64_t first, int64_t count, at::Tensor& x) {
+  if (!operand.has(axis) || !x.defined()) return;
+  if (operand.may_share(axis) && x.size(operand.dim(axis)) == 1) return;
+  x = x.narrow(operand.dim(axis), first, count);
+}
 
 // The number of key rows of an entry, as frames, ranges and rotary positions count them.
 c10::SymInt key_rows(const TensorData& data);

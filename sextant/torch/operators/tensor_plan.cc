@@ -1,8 +1,8 @@
 #include "sextant/torch/operators/tensor_plan.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -14,8 +14,9 @@
 namespace sextant {
 namespace {
 
-template <class Value>
-bool has_values(const at::Tensor& x, const std::vector<Value>& values) {
+template <class Values>
+bool has_values(const at::Tensor& x, const Values& values) {
+  using Value = typename Values::value_type;
   if (!x.defined()) return values.empty();
   if (x.nbytes() != values.size() * sizeof(Value)) return false;
   const at::Tensor whole = x.contiguous();
@@ -69,17 +70,6 @@ void check_offset(const std::vector<Turns>& offset, const Rotation& rotation) {
          " pairs, but got " + std::to_string(offset.size()));
 }
 
-void check_rotations_of_frames(const SweepOperand& sweep, int64_t frames) {
-  if (sweep.of_frames.empty()) return;
-  if (static_cast<int64_t>(sweep.of_frames.size()) != frames)
-    fail("attend: of_frames: expected one rotation for each of " + std::to_string(frames) +
-         " frames, but got " + std::to_string(sweep.of_frames.size()));
-  for (const Rotation& rotation : sweep.of_frames)
-    if (rotation.pairs.size() != sweep.rotation.pairs.size())
-      fail("attend: of_frames: expected the " + std::to_string(sweep.rotation.pairs.size()) +
-           " pairs of the rotation, but got " + std::to_string(rotation.pairs.size()));
-}
-
 void check_rotation(const SweepOperand& sweep, const TensorData& data, int64_t frames) {
   const Size batch = {Size::kOneOr, data.q.size(0)};
   check_tensor("query_rotary_positions", sweep.query_rotary_positions, at::kLong,
@@ -93,34 +83,43 @@ void check_rotation(const SweepOperand& sweep, const TensorData& data, int64_t f
     refuse("key_rotary_positions", "a tensor, as there are pairs", "none");
   check_axes("query_rotary_positions", sweep.rotation, sweep.query_rotary_positions);
   check_axes("key_rotary_positions", sweep.rotation, sweep.key_rotary_positions);
-  check_offset(sweep.query_offset, sweep.rotation);
-  check_offset(sweep.key_offset, sweep.rotation);
-  check_rotations_of_frames(sweep, frames);
+  check_pairs(sweep, frames);
 }
 
 // The number of diagonals: the size of a row map, or without any map the number of rows.
 int64_t diagonals_of(const TensorData& data) {
   int64_t mapped = -1, rows = data.query_bias.defined() ? data.query_bias.size(3) : -1;
-  for (const auto& [table, map] : {std::pair{&data.weight, &data.weight_rows},
-                                   {&data.bias, &data.bias_rows},
-                                   {&data.on_query, &data.on_query_rows},
-                                   {&data.on_key, &data.on_key_rows},
-                                   {&data.on_value, &data.on_value_rows}}) {
-    if (!table->defined()) continue;
-    if (map->defined())
-      mapped = map->numel();
+  each_table([&](auto operand) {
+    const TableOperand& table = operand.of(data);
+    if (!table.rows.defined()) return;
+    if (table.row_at.defined())
+      mapped = table.row_at.numel();
     else
-      rows = rows < 0 ? table->size(1) : std::min(rows, table->size(1));
-  }
+      rows = rows < 0 ? table.rows.size(1) : std::min(rows, table.rows.size(1));
+  });
   return std::max<int64_t>(mapped < 0 ? rows : mapped, 0);
 }
 
-std::array<const at::Tensor*, 5> maps_of(const TensorData& data) {
-  return {&data.weight_rows, &data.bias_rows, &data.on_query_rows, &data.on_key_rows,
-          &data.on_value_rows};
+// Calls f(the map of a table in `data`, its entry in `maps`).
+template <class Maps, class F>
+void each_map(const TensorData& data, Maps& maps, F&& f) {
+  each_table([&](auto operand) { f(operand.of(data).row_at, operand.of(maps)); });
 }
 
 }  // namespace
+
+void check_pairs(const SweepOperand& sweep, int64_t frames) {
+  check_offset(sweep.query_offset, sweep.rotation);
+  check_offset(sweep.key_offset, sweep.rotation);
+  if (sweep.of_frames.empty()) return;
+  if (static_cast<int64_t>(sweep.of_frames.size()) != frames)
+    fail("attend: of_frames: expected one rotation for each of " + std::to_string(frames) +
+         " frames, but got " + std::to_string(sweep.of_frames.size()));
+  for (const Rotation& rotation : sweep.of_frames)
+    if (rotation.pairs.size() != sweep.rotation.pairs.size())
+      fail("attend: of_frames: expected the " + std::to_string(sweep.rotation.pairs.size()) +
+           " pairs of the rotation, but got " + std::to_string(rotation.pairs.size()));
+}
 
 void check_layout(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
                   const TensorData& data) {
@@ -148,9 +147,9 @@ TensorPlan::TensorPlan(const at::Tensor& frames, const std::vector<SweepOperand>
   sweeps_.reserve(sweeps.size());  // the plan points into them
   for (const SweepOperand& sweep : sweeps) add_sweep(sweep);
   plan_.diagonals = {.farthest = data.farthest, .count = diagonals_of(data)};
-  const auto maps = maps_of(data);
-  for (size_t n = 0; n < maps.size(); ++n) maps_[n] = values_of<int32_t>(*maps[n]);
-  plan_.row_at = {maps_[0], maps_[1], maps_[2], maps_[3], maps_[4]};
+  each_map(data, plan_.row_at, [&](const at::Tensor& map, std::span<const int32_t>& row_at) {
+    row_at = maps_.emplace_back(values_of<int32_t>(map));
+  });
   if (data.pages.defined()) {
     pages_ = values_of<int64_t>(data.pages);
     append_sizes(data.pages, page_sizes_);
@@ -214,9 +213,11 @@ bool TensorPlan::serves(const at::Tensor& frames, const std::vector<SweepOperand
   }
   if (data.farthest != plan_.diagonals.farthest || diagonals_of(data) != plan_.diagonals.count)
     return false;
-  const auto maps = maps_of(data);
-  for (size_t n = 0; n < maps.size(); ++n)
-    if (!has_values(*maps[n], maps_[n])) return false;
+  bool same_maps = true;
+  each_map(data, plan_.row_at, [&](const at::Tensor& map, std::span<const int32_t> row_at) {
+    same_maps = same_maps && has_values(map, row_at);
+  });
+  if (!same_maps) return false;
   if (data.pages.defined() != static_cast<bool>(plan_.pages)) return false;
   if (!data.pages.defined()) return true;
   std::vector<int64_t> page_sizes;

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -18,6 +19,9 @@ namespace sextant {
 // lists, or if an index tensor is not on the CPU. check_data() must have accepted `data`.
 void check_layout(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
                   const TensorData& data);
+
+// The part of check_layout() that needs no tensors: offsets and rotations of frames fit the pairs.
+void check_pairs(const SweepOperand& sweep, int64_t frames);
 
 // Frames, sweeps and index tensors as a Plan of the core. It owns copies of all arrays that the
 // plan points to, so later changes of the tensors have no effect on it. Thread-safe.
@@ -60,7 +64,7 @@ class TensorPlan {
 
   Plan plan_;
   std::vector<OwnSweep> sweeps_;
-  std::vector<int32_t> maps_[5];
+  std::deque<std::vector<int32_t>> maps_;
   std::vector<int64_t> pages_;
   std::vector<int64_t> page_sizes_;
   mutable std::mutex mutex_;

@@ -8,6 +8,7 @@
 
 #include "sextant/attention/key_bias.h"
 #include "sextant/torch/operators/tensor_values.h"
+#include "sextant/torch/operators/views.h"
 
 namespace sextant {
 namespace {
@@ -24,14 +25,7 @@ at::Tensor subtracted_bias(const TensorOperands& o) {
                       .batch_stride = sweep.key_ranges.size(0) > 1 ? queries : 0});
   }
   const at::Tensor bias = o.key_bias.detach().to(at::kCPU).expand({batch, heads, -1});
-  const HostView<const double> view({.data = bias.data_ptr<double>(),
-                                     .batch = batch,
-                                     .heads = heads,
-                                     .rows = bias.size(2),
-                                     .columns = 1,
-                                     .batch_stride = bias.stride(0),
-                                     .head_stride = bias.stride(1),
-                                     .row_stride = bias.stride(2)});
+  const HostView view(view_rows<const double>(bias));
   const KeyBiasOrigins origins(view, values_of<Frame>(o.frames), sweeps, queries);
   at::Tensor all = at::empty({batch, heads, queries}, at::kDouble);
   double* to = all.data_ptr<double>();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "sextant/torch/operators/tensor_data.h"
 #include "sextant/torch/operators/tensor_values.h"
 
 namespace sextant {
@@ -44,10 +45,6 @@ Diagonals distances_of(const at::Tensor& frames, const Diagonals& all) {
   return {.farthest = farthest, .count = std::max<int64_t>(farthest - nearest + 1, 0)};
 }
 
-at::Tensor narrowed(const at::Tensor& x, int64_t dim, int64_t first, int64_t count) {
-  return x.defined() && x.size(dim) > 1 ? x.narrow(dim, first, count) : x;
-}
-
 }  // namespace
 
 bool sees(const TensorOperands& whole, const Positions& keys) {
@@ -71,20 +68,21 @@ TensorOperands key_part(const TensorOperands& whole, const Diagonals& diagonals,
     if (sweep.key_rotary_positions.defined())
       sweep.key_rotary_positions = sweep.key_rotary_positions.narrow(2, keys.first, keys.count);
   }
-  part.mask = narrowed(whole.mask, 3, keys.first, keys.count);
-  if (whole.key_bias.defined()) part.key_bias = whole.key_bias.narrow(2, keys.first, keys.count);
-
   const Diagonals own = distances_of(part.frames, diagonals);
   const int64_t first = diagonals.index(own.farthest);
   part.farthest = own.farthest;
-  for (TableOperand* table :
-       {&part.weight, &part.bias, &part.on_query, &part.on_key, &part.on_value}) {
-    if (table->row_at.defined())
-      table->row_at = table->row_at.narrow(0, first, own.count);
-    else if (table->rows.defined())
-      table->rows = table->rows.narrow(1, first, own.count);
-  }
-  if (whole.query_bias.defined()) part.query_bias = whole.query_bias.narrow(3, first, own.count);
+  each_tensor(part, [&](auto operand, at::Tensor& x) {
+    if constexpr (operand.has(Axis::kRows)) {
+      at::Tensor& row_at = operand.of(part).row_at;
+      if (row_at.defined())
+        row_at = row_at.narrow(0, first, own.count);
+      else if (x.defined())
+        x = x.narrow(operand.dim(Axis::kRows), first, own.count);
+    } else if constexpr (!operand.has(Axis::kKeyHeads)) {
+      narrow_to(operand, Axis::kKeys, keys.first, keys.count, x);
+      narrow_to(operand, Axis::kDiagonals, first, own.count, x);
+    }
+  });
   part.lazy_query_bias.diagonals = own;
   return part;
 }

@@ -12,12 +12,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/core/ivalue.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/logaddexp.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <limits>
@@ -25,6 +23,8 @@
 #include <utility>
 
 #include "sextant/torch/operators/checkpointed.h"
+#include "sextant/torch/operators/kept.h"
+#include "sextant/torch/operators/tensor_data.h"
 #include "sextant/torch/ring/key_part.h"
 #include "sextant/torch/to_float.h"
 
@@ -36,9 +36,9 @@ using torch::autograd::variable_list;
 
 // The tensors of operands to which gradients flow through each part.
 std::vector<at::Tensor*> through_parts(TensorOperands& o) {
-  std::vector<at::Tensor*> all = {
-      &o.q,           &o.q_imag,        &o.weight.rows, &o.bias.rows, &o.on_query.rows,
-      &o.on_key.rows, &o.on_value.rows, &o.query_bias,  &o.key_bias};
+  std::vector<at::Tensor*> all;
+  for (at::Tensor* x : differentiable(o))
+    if (x != &o.k && x != &o.v && x != &o.sink) all.push_back(x);
   for (at::Tensor& x : o.lazy_query_bias.inputs) all.push_back(&x);
   std::erase_if(all, [](const at::Tensor* x) { return !x->defined(); });
   return all;
@@ -46,7 +46,7 @@ std::vector<at::Tensor*> through_parts(TensorOperands& o) {
 
 // All differentiable tensors of the operands. Those of the sink and of the shift, which are not
 // operands of a part, are the last ones.
-std::vector<at::Tensor*> differentiable(TensorOperands& o) {
+std::vector<at::Tensor*> with_gradients(TensorOperands& o) {
   std::vector<at::Tensor*> all = through_parts(o);
   for (at::Tensor* x : {&o.sink, &o.query_shift})
     if (x->defined()) all.push_back(x);
@@ -114,7 +114,7 @@ class Ring {
   // The queries with operands that record no gradients, for the backward pass.
   void detach() {
     for (RingQueries& own : queries_)
-      for (at::Tensor* x : differentiable(own.operands)) *x = x->detach();
+      for (at::Tensor* x : with_gradients(own.operands)) *x = x->detach();
   }
 
   std::vector<MergedParts> forward(const at::Tensor& k, const at::Tensor& v) const {
@@ -135,13 +135,13 @@ class Ring {
     return results;
   }
 
-  // The gradients of all differentiable() of all queries, then of k and v.
+  // The gradients of all with_gradients() of all queries, then of k and v.
   variable_list backward(const at::Tensor& k, const at::Tensor& v,
                          const std::vector<ResultGradients>& results) {
     std::vector<variable_list> sums;
     for (RingQueries& own : queries_) {
       sums.emplace_back();
-      for (const at::Tensor* x : differentiable(own.operands))
+      for (const at::Tensor* x : with_gradients(own.operands))
         sums.back().push_back(at::zeros_like(*x, at::MemoryFormat::Contiguous));
     }
     std::vector<at::Tensor> held = {k, v}, d_held;
@@ -262,19 +262,14 @@ class Ring {
   std::vector<std::vector<size_t>> wanted_;
 };
 
-variable_list differentiable(std::vector<RingQueries>& queries) {
+variable_list with_gradients(std::vector<RingQueries>& queries) {
   variable_list all;
   for (RingQueries& own : queries)
-    for (const at::Tensor* x : differentiable(own.operands)) all.push_back(*x);
+    for (const at::Tensor* x : with_gradients(own.operands)) all.push_back(*x);
   return all;
 }
 
-struct KeptRing : torch::CustomClassHolder {
-  explicit KeptRing(Ring given) : ring(std::move(given)) {}
-  Ring ring;
-};
-
-// `inputs` are all differentiable() of the queries, then k and v. The results are out and lse of
+// `inputs` are all with_gradients() of the queries, then k and v. The results are out and lse of
 // each of the queries.
 class RingFunction : public torch::autograd::Function<RingFunction> {
  public:
@@ -291,15 +286,13 @@ class RingFunction : public torch::autograd::Function<RingFunction> {
     context->save_for_backward(std::move(saved));
     context->set_materialize_grads(false);
     ring.detach();
-    context->saved_data["ring"] =
-        at::IValue::make_capsule(c10::make_intrusive<KeptRing>(std::move(ring)));
+    keep(context, std::move(ring));
     return results;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_results) {
     expect_first_derivative("ring_attention");
-    const auto kept = context->saved_data.at("ring").toCapsule();
-    Ring ring = static_cast<const KeptRing&>(*kept).ring;
+    Ring ring = kept<Ring>(context);
     const variable_list saved = context->get_saved_variables();
     const size_t of_results = saved.size() - d_results.size(), of_keys = of_results - 2;
     std::vector<ResultGradients> results;
@@ -324,7 +317,7 @@ std::vector<std::tuple<at::Tensor, at::Tensor>> ring_passes(const Group& group, 
                                                             const at::Tensor& k,
                                                             const at::Tensor& v) {
   std::vector<RingQueries> own = queries;
-  variable_list inputs = differentiable(own);
+  variable_list inputs = with_gradients(own);
   inputs.push_back(k);
   inputs.push_back(v);
   const variable_list results =

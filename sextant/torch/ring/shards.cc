@@ -1,13 +1,12 @@
 #include "sextant/torch/ring/shards.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <string>
 
 #include "sextant/base/error.h"
+#include "sextant/torch/operators/kept.h"
 
 namespace sextant {
 namespace {
@@ -52,22 +51,15 @@ struct Places {
   }
 };
 
-struct KeptPlaces : torch::CustomClassHolder {
-  explicit KeptPlaces(Places given) : places(std::move(given)) {}
-  Places places;
-};
-
 class Gather : public torch::autograd::Function<Gather> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& own, const Places& places) {
-    context->saved_data["places"] =
-        at::IValue::make_capsule(c10::make_intrusive<KeptPlaces>(places));
+    keep(context, places);
     return places.gather(own);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_results) {
-    const auto kept = context->saved_data.at("places").toCapsule();
-    const Places& places = static_cast<const KeptPlaces&>(*kept).places;
+    const auto& places = kept<Places>(context);
     const at::Tensor sum = d_results[0].clone(at::MemoryFormat::Contiguous);
     places.group.all_reduce({sum});
     return {places.take(sum), {}};

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/plan/arms.h"
 #include "tests/lab/temporary_folder.h"
 
 namespace sextant::lab {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/plan/arms.h"
 
 namespace sextant::lab {
 namespace {

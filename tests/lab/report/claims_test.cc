@@ -223,7 +223,7 @@ TEST(Claims, MeasureTheReachOfAStretch) {
   const std::vector<ArmResult> results{rope, ntk};
   std::vector<std::string> lines;
   for (const CheckedClaim& one : checked(results, settings)) {
-    if (*one.claim.question != '\0') {
+    if (!one.claim.question.empty()) {
       lines.push_back(std::string(name(one.outcome)) + ": " + words(one).value);
     }
   }

@@ -8,6 +8,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/markdown.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/report/claims.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
@@ -203,7 +204,7 @@ TEST_F(Record, OfAFolderThatIsNotFinished) {
   EXPECT_EQ(record.date.size(), std::string("2026-11-29").size());
   const std::string text = page(record);
   EXPECT_THAT(text, HasSubstr("**10 of 20 arms so far**"));
-  EXPECT_THAT(text, HasSubstr("So far: **Train with t5 or alibi**"));
+  EXPECT_THAT(text, HasSubstr("So far: **Train with alibi or t5**"));
   EXPECT_THAT(text, HasSubstr("* `sextant survey --seeds 2`\n"));
 }
 
@@ -235,7 +236,7 @@ TEST_F(Record, ComparesEachMethodWithTheBest) {
   ASSERT_NE(t5, std::string::npos);
   EXPECT_THAT(text.substr(t5, text.find('\n', t5) - t5), HasSubstr("| first |"));
   EXPECT_THAT(text.substr(alibi, text.find('\n', alibi) - alibi),
-              HasSubstr("-0.005 ±0.064<br>not told apart"));
+              HasSubstr("−0.005 ±0.064<br>not told apart"));
   EXPECT_LT(text.find("`rope`"), text.find("`none`")) << "which has not learned the text";
 }
 

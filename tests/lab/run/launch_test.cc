@@ -37,7 +37,7 @@ TEST(Launch, ReportsGoThroughAFile) {
   const TemporaryFolder folder;
   EXPECT_EQ(read_progress(folder.path()).total, 0);
   write_progress(folder.path(), {.done = 2.5, .total = 4, .text = "step 3/4"});
-  const Report report = read_progress(folder.path());
+  const ProgressReport report = read_progress(folder.path());
   EXPECT_EQ(report.done, 2.5);
   EXPECT_EQ(report.total, 4);
   EXPECT_EQ(report.text, "step 3/4");

@@ -40,7 +40,7 @@ TEST(Worker, TellsItsLastReport) {
 
 TEST(Worker, ReportsSurviveTheirLine) {
   const TemporaryFolder folder;
-  Report report{.done = 0.1, .total = 1e9, .text = "step 1/2 loss 3.00"};
+  ProgressReport report{.done = 0.1, .total = 1e9, .text = "step 1/2 loss 3.00"};
   Worker worker(shell("printf '%s' '" + line_of(report) + "' >&3"), folder / "log.txt");
   std::string why;
   end_of(worker, why);

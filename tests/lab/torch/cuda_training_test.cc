@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/torch/accuracy.h"
 #include "sextant/lab/torch/device.h"
 #include "sextant/lab/torch/evaluate.h"
@@ -82,8 +83,8 @@ struct Student {
     decoder.move_to(device);
     return decoder;
   }
-  Checkpoint state() const {
-    Checkpoint state;
+  TrainingState state() const {
+    TrainingState state;
     trainer.save(state);
     return state;
   }
@@ -128,13 +129,13 @@ TEST_P(OnCuda, ACheckpointGoesOnOnTheOtherDevice) {
   Student cpu(GetParam(), at::kCPU);
   for (int step = 0; step < 2; ++step) cpu.trainer.advance();
   Student cuda(GetParam(), kCudaDevice);
-  cuda.trainer.restore(parse_checkpoint(checkpoint_file(cpu.state())));
+  cuda.trainer.restore(parse_training_state(training_state_file(cpu.state())));
   EXPECT_EQ(cuda.state().sections, cpu.state().sections);
   EXPECT_EQ(cuda.trainer.step(), 2);
   EXPECT_NEAR(cuda.trainer.advance(), cpu.trainer.advance(), kBound);
 
   Student back(GetParam(), at::kCPU);
-  back.trainer.restore(parse_checkpoint(checkpoint_file(cuda.state())));
+  back.trainer.restore(parse_training_state(training_state_file(cuda.state())));
   EXPECT_EQ(back.state().sections, cuda.state().sections);
   EXPECT_NEAR(back.trainer.advance(), cpu.trainer.advance(), kBound);
 }

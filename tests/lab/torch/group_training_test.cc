@@ -55,9 +55,9 @@ struct Student {
                 decoder, subject.memory, group) {}
 
   std::string state() const {
-    Checkpoint checkpoint;
-    trainer.save(checkpoint);
-    return checkpoint_file(checkpoint);
+    TrainingState state;
+    trainer.save(state);
+    return training_state_file(state);
   }
 
   Settings settings;
@@ -118,7 +118,7 @@ TEST(GroupTraining, GoesOnFromACheckpointWithAnyNumberOfProcesses) {
   const auto next_loss = [&](int ranks) {
     const auto ended = in_processes(ranks, [&] {
       Student student(subject);
-      student.trainer.restore(parse_checkpoint(read_text(file)));
+      student.trainer.restore(parse_training_state(read_text(file)));
       return json(student.trainer.advance()).dump();
     });
     EXPECT_THAT(ended, Each(Field(&Ended::message, ended[0].message)));

@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/lab/data/direction_task.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/data/retrieval_task.h"

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
 #include "sextant/files/safetensors.h"
-#include "sextant/lab/report/result.h"
 #include "tests/lab/families.h"
 #include "tests/lab/temporary_folder.h"
 

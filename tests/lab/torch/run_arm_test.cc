@@ -5,12 +5,14 @@
 
 #include <cmath>
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "sextant/base/error.h"
+#include "sextant/files/checked_json.h"
+#include "sextant/lab/plan/arms.h"
 #include "sextant/lab/report/claimed_arms.h"
-#include "sextant/lab/run/checkpoint.h"
-#include "sextant/lab/run/survey.h"
+#include "sextant/lab/run/training_state.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "sextant/models/decoder/decoder.h"
 #include "tests/lab/laboratory.h"
@@ -46,7 +48,7 @@ nlohmann::json numbers_of(const std::filesystem::path& directory) {
 Ending run_for(const std::filesystem::path& directory, int reports) {
   volatile std::sig_atomic_t stop = 0;
   const Watch watch{.report =
-                        [&, left = reports](const Report&) mutable {
+                        [&, left = reports](const ProgressReport&) mutable {
                           if (--left == 0) stop = 1;
                         },
                     .stop = &stop,
@@ -251,8 +253,8 @@ TEST(RunArm, GoesOnFromTheCheckpointBeforeADamagedOne) {
 TEST(RunArm, ReportsRiseToTheTotal) {
   const TemporaryFolder folder;
   const auto directory = prepare_arm(folder, arm_of("none"), tiny_settings());
-  std::vector<Report> reports;
-  run_arm(directory, {.report = [&](const Report& report) { reports.push_back(report); }});
+  std::vector<ProgressReport> reports;
+  run_arm(directory, {.report = [&](const ProgressReport& report) { reports.push_back(report); }});
   ASSERT_FALSE(reports.empty());
   for (size_t n = 1; n < reports.size(); ++n) EXPECT_GT(reports[n].done, reports[n - 1].done);
   EXPECT_DOUBLE_EQ(reports.back().done, reports.back().total);

@@ -39,8 +39,8 @@ struct Student {
   Trainer trainer;
 };
 
-Checkpoint state_of(const Student& student) {
-  Checkpoint state;
+TrainingState state_of(const Student& student) {
+  TrainingState state;
   student.trainer.save(state);
   return state;
 }
@@ -66,12 +66,12 @@ TEST(Trainer, GivesTheSameBitsAgain) {
 TEST(Trainer, CutIntoPiecesEndsWithTheSameBits) {
   Student whole("t5");
   while (whole.trainer.step() < whole.training.steps()) whole.trainer.advance();
-  Checkpoint state;
+  TrainingState state;
   Student("t5").trainer.save(state);
   for (const int64_t until :
        {int64_t{0}, int64_t{1}, int64_t{7}, int64_t{40}, whole.training.steps()}) {
     Student part("t5", tiny_settings().training, /*seed: other weights, until restored*/ 0);
-    part.trainer.restore(parse_checkpoint(checkpoint_file(state)));
+    part.trainer.restore(parse_training_state(training_state_file(state)));
     while (part.trainer.step() < until) part.trainer.advance();
     state = state_of(part);
   }
@@ -100,10 +100,10 @@ TEST(Trainer, WithMemoryCutIntoPiecesEndsWithTheSameBits) {
   while (whole->trainer.step() < whole->training.steps()) last = whole->trainer.advance();
   EXPECT_LT(last, first - 2);
 
-  Checkpoint state = state_of(*student());
+  TrainingState state = state_of(*student());
   for (const int64_t until : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{40}, int64_t{95}}) {
     const auto part = student();
-    part->trainer.restore(parse_checkpoint(checkpoint_file(state)));
+    part->trainer.restore(parse_training_state(training_state_file(state)));
     while (part->trainer.step() < until) part->trainer.advance();
     state = state_of(*part);
   }
@@ -114,7 +114,7 @@ TEST(Trainer, WithMemoryCutIntoPiecesEndsWithTheSameBits) {
 TEST(Trainer, AStepUsesTheMemoryOfTheOneBefore) {
   Student with("transformer-xl", tiny_settings().training, 0, 24);
   with.trainer.advance();
-  Checkpoint state = state_of(with);
+  TrainingState state = state_of(with);
   int blanked = 0;
   for (auto& [name, bytes] : state.sections) {
     if (!name.starts_with("memory/")) continue;
@@ -130,8 +130,8 @@ TEST(Trainer, AStepUsesTheMemoryOfTheOneBefore) {
 TEST(Trainer, RefusesAStateThatDoesNotFitAndChangesNothing) {
   Student student("t5");
   student.trainer.advance();
-  const Checkpoint before = state_of(student);
-  Checkpoint missing = before, short_one = before;
+  const TrainingState before = state_of(student);
+  TrainingState missing = before, short_one = before;
   missing.sections.pop_back();
   short_one.sections.back().second.pop_back();
   EXPECT_THAT([&] { student.trainer.restore(missing); },

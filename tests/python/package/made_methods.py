@@ -1,26 +1,31 @@
 """Small methods and inputs for tests."""
 
+import json
+
 import torch
 
 import sextant
 
 HEADS, HEAD_DIM, LENGTH = 2, 4, 6
-# Binary needs as many bits as the model is wide. Clamps are smooth: finite differences cannot check
-# clamps that pass gradients through. Small tables save time.
+# Options other than those of the method's file (MethodInfo::tests): small tables save time, and
+# queries are on both sides of a threshold.
 OPTIONS = {
-    "binary": {"bits": 8},
     "deberta": {"buckets": 4, "max_positions": 8},
     "emd": {"options": {"buckets": 4, "max_positions": 8}},
-    "fire": {"threshold": 3},  # so that queries lie on either side of it
-    "kerple-log": {"clamp": "smooth"},
-    "kerple-power": {"clamp": "smooth"},
+    "fire": {"threshold": 3},
 }
+
+
+def options_of(name):
+    """Options that fit the tests' small model."""
+    sextant.load()
+    return OPTIONS.get(name) or json.loads(torch.ops.sextant.method_test_options(name))
 
 
 def make(name, **options):
     torch.manual_seed(1)
     method = sextant.method(name, heads=HEADS, head_dim=HEAD_DIM, layers=2, train_length=LENGTH,
-                            dtype=torch.float64, **OPTIONS.get(name, {}), **options)
+                            dtype=torch.float64, **{**options_of(name), **options})
     for parameter in method.parameters():  # zeros could hide a wrong gradient
         parameter.data += 0.3 * torch.randn_like(parameter)
     return method

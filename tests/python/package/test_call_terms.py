@@ -2,6 +2,7 @@
 
 import contextlib
 import unittest
+import warnings
 
 import torch
 
@@ -163,13 +164,14 @@ class Results(unittest.TestCase):
             ({"window": (1, 2, 3)}, r"window: expected a number of keys or \(left, right\)"),
             ({"window": (-2, 0)}, "window: expected at least 0 on each side"),
             ({"need_weights": True}, r"need_weights: expected no .*\(see return_lse.*but got one. "
-                                     "Arguments: causal, .*Options of the method alibi: .*length"),
+                                     "Arguments: parameters, .*causal, .*Options of the method "
+                                     "alibi, for options={...}: .*length"),
         ]:
             with self.subTest(**arguments), self.assertRaisesRegex(RuntimeError, message):
                 sextant.attention(q, q, q, method="alibi", **arguments)
         with self.assertRaisesRegex(RuntimeError, "attn_mask: expected no .*see mask.*layer"):
             sextant.method("alibi", heads=4, head_dim=8)(q, q, q, attn_mask=None)
-        with self.assertRaisesRegex(RuntimeError, "options: expected no argument of this name"):
+        with self.assertRaisesRegex(TypeError, "options: expected no argument of this name"):
             sextant.method("alibi", heads=4, head_dim=8)(q, q, q, options={})
         with self.assertRaisesRegex(RuntimeError, "method: expected the name .* but got Method"):
             sextant.attention(q, q, q, method=sextant.method("alibi", heads=4, head_dim=8))
@@ -177,13 +179,65 @@ class Results(unittest.TestCase):
             with self.subTest(**term), self.assertRaisesRegex(RuntimeError, "as a cache is there"):
                 sextant.attention(q, q, q, cache=sextant.Cache(), **term)
 
-    def test_options_of_a_method_keep_their_names(self):
-        q = torch.randn(1, 2, 6, 8)
-        named = sextant.attention(q, q, q, method="window", window=2)
-        module = sextant.method("window", heads=2, head_dim=8, window=2)
-        torch.testing.assert_close(named, module(q, q, q))
-        torch.testing.assert_close(module(q, q, q, window=1),
-                                   sextant.attention(q, q, q, method="window", window=1))
+
+class Options(unittest.TestCase):
+    """options={...} are those of the method; scale and window are those of the call."""
+
+    def setUp(self):
+        self.q = torch.randn(1, 2, 6, 8)
+
+    def attend(self, method, **arguments):
+        return sextant.attention(self.q, self.q, self.q, method, **arguments)
+
+    def test_window_of_the_method_and_of_the_call(self):
+        module = sextant.method("window", heads=2, head_dim=8, window=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for window in (None, 2):
+                close(self.attend("window", options={"window": 4}, window=window),
+                      module(self.q, self.q, self.q, window=window))
+            close(self.attend("rerope", options={}, window=2),
+                  sextant.method("rerope", heads=2, head_dim=8, train_length=6)(
+                      self.q, self.q, self.q, window=2))
+            close(self.attend("alibi", options={"max_bias": 4.0}, scale=0.5),
+                  sextant.method("alibi", heads=2, head_dim=8, max_bias=4.0)(
+                      self.q, self.q, self.q, scale=0.5))
+
+    def test_the_old_spelling_has_the_old_meaning_and_a_warning(self):
+        inner = {"base": 100.0}
+        for method, old, options in (
+                ("window", {"window": 4}, {"window": 4}),
+                ("alibi", {"max_bias": 4.0}, {"max_bias": 4.0}),
+                ("rerope", {"window": 2, "base": 100.0}, {"window": 2, "base": 100.0}),
+                ("window", {"window": 4, "of": "rope", "options": inner},
+                 {"window": 4, "of": "rope", "options": inner})):
+            with self.subTest(method, **old), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                got = self.attend(method, **old)
+                self.assertEqual([w.category for w in caught], [FutureWarning])
+                self.assertEqual(caught[0].filename, __file__)
+                self.assertIn(f"pass the options of the method {method} as options={{...}}",
+                              str(caught[0].message))
+                close(got, self.attend(method, options=options))
+
+    def test_options_that_do_not_fit(self):
+        with self.assertRaisesRegex(TypeError, "slant: expected no argument of this name.*Options"):
+            self.attend("alibi", options={"slant": 1})
+        with warnings.catch_warnings(), self.assertRaisesRegex(TypeError, "max_bias: expected it"):
+            warnings.simplefilter("ignore")
+            self.attend("alibi", max_bias=4.0, options={"flavour": "press"})
+        with self.assertRaisesRegex(ValueError, "alibbi"):
+            self.attend("alibbi")
+        with self.assertRaisesRegex(ValueError, "alibbi"):
+            sextant.method("alibbi", heads=2, head_dim=8)
+
+    @unittest.skipIf(not hasattr(torch, "compile"), "this torch has no compiler")
+    def test_the_old_spelling_compiles(self):
+        compiled = torch.compile(lambda q: sextant.attention(q, q, q, "window", window=2),
+                                 fullgraph=True, backend="aot_eager")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            close(compiled(self.q), self.attend("window", options={"window": 2}))
 
 
 class MoreQueriesThanKeys(unittest.TestCase):

@@ -30,13 +30,15 @@ class Conformance(unittest.TestCase):
                 done = self.run_on(folder)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertRegex(done.stdout, r"(?m)^[1-9]\d* passed, 0 failed")
+                if folder == folders[0]:
+                    self.assertRegex(done.stdout, r"(?m)^39 passed, 0 failed, 0 not covered$")
 
     def test_the_cases_of_the_package_are_the_default(self):
         self.assertEqual(own_cases(), ROOT / "tests" / "golden" / "data")
         self.assertGreater(len(find_cases([own_cases()])), 30)
 
     def test_float32_off_by_more_than_roundings_fails(self):
-        path = ROOT / "tests" / "golden" / "data" / "nope_causal.npz"
+        path = ROOT / "tests" / "golden" / "data" / "nope_causal.safetensors"
 
         def attention(q, k, v, **options):
             return sextant.attention(q, k, v, **options) * (1 + error * (q.dtype == torch.float32))
@@ -46,7 +48,7 @@ class Conformance(unittest.TestCase):
             self.assertEqual(run_case(path, library).status, status)
 
     def test_what_float32_may_does_not_change_from_run_to_run(self):
-        path = ROOT / "tests" / "golden" / "data" / "shaw_bidir.npz"
+        path = ROOT / "tests" / "golden" / "data" / "shaw_bidir.safetensors"
         shares = {run_case(path, sextant).share for _ in range(2)}
         self.assertEqual(len(shares), 1)
 
@@ -55,11 +57,22 @@ class Conformance(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("no-such-folder", done.stderr)
 
+    def test_a_file_that_is_no_case_is_an_error(self):
+        good = (ROOT / "tests" / "golden" / "data" / "ssmax.safetensors").read_bytes()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "case.safetensors"
+            for data in (b"", b"PK", good[:100], good[:-8], b"\x02" + 7 * b"\0" + b"[]",
+                         good.replace(b"__metadata__", b"__metadatum_")):
+                path.write_bytes(data)
+                done = self.run_on(path)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(f"{path}: expected safetensors with the text `meta`", done.stderr)
+
     def test_a_folder_without_cases_is_an_error(self):
         with tempfile.TemporaryDirectory() as folder:
             done = self.run_on(ROOT / "tests" / "golden" / "data", folder)
             self.assertEqual(done.returncode, 2)
-            self.assertIn(f"{folder}: expected golden cases (*.npz)", done.stderr)
+            self.assertIn(f"{folder}: expected golden cases (*.safetensors or *.npz)", done.stderr)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class Decoding(unittest.TestCase):
         self.assertLess((parts - whole).abs().max().item(), 1e-5)
 
     def test_texts_of_other_lengths_and_positions(self):
-        options = dict(method="rope", stretch="dynamic-ntk", train_length=8)
+        options = dict(method="rope", options={"stretch": "dynamic-ntk"}, train_length=8)
         tensors = random_rows(30)
         whole = sextant.attention(*tensors, **options)
         cache = sextant.Cache()
@@ -112,22 +112,23 @@ class Decoding(unittest.TestCase):
             self.assertEqual(cache.next_position(sequence), 1016)
         kept = [*range(4), *range(7, 20)]
         rows = q[:, :, 19:], k[:, :, kept], v[:, :, kept]
-        expected = sextant.attention(*rows, method="rope", base=500)
+        expected = sextant.attention(*rows, method="rope", options={"base": 500})
         new = q[:, :, 19:], k[:, :, 19:], v[:, :, 19:]
-        out = sextant.attention(*new, method="rope", base=500, cache=cache, sequences=[plain])
+        slow, fast = ({"method": "rope", "options": {"base": base}} for base in (500, 700))
+        out = sextant.attention(*new, **slow, cache=cache, sequences=[plain])
         self.assertLess((out - expected).abs().max().item(), 1e-5)
         # The cache rotates held keys further for another spectrum. Calls rotate the queries, and so
         # may their callers.
         cache.rerotate(rotated, rotated_by='{"base": 700}')
         with self.assertRaisesRegex(RuntimeError, "held rotated: .* have to be rotated again"):
-            sextant.attention(*new, method="rope", base=500, cache=cache, sequences=[rotated])
-        expected = sextant.attention(*rows, method="rope", base=700)
-        out = sextant.attention(*new, method="rope", base=700, cache=cache, sequences=[rotated])
+            sextant.attention(*new, **slow, cache=cache, sequences=[rotated])
+        expected = sextant.attention(*rows, **fast)
+        out = sextant.attention(*new, **fast, cache=cache, sequences=[rotated])
         self.assertLess((out - expected).abs().max().item(), 1e-5)
         cache.truncate(rotated, 16)
         query = sextant.rotate(new[0], torch.tensor([1016]), base=700)
         out = sextant.attention(query, *new[1:], cache=cache, sequences=[rotated])
-        expected = sextant.attention(*rows, method="rope", base=700)
+        expected = sextant.attention(*rows, **fast)
         self.assertLess((out - expected).abs().max().item(), 1e-5)
 
     def test_keys_held_rotated(self):
@@ -136,9 +137,10 @@ class Decoding(unittest.TestCase):
                             "original_max_position_embeddings": 16}}
         for options in ({"base": 500}, {"pairing": "interleaved"}, yarn):
             with self.subTest(**options):
-                whole = sextant.attention(*tensors, method="rope", **options)
+                whole = sextant.attention(*tensors, method="rope", options=options)
                 cache = sextant.Cache(page_rows=16, rotated_keys=True)
-                run = lambda *t: sextant.attention(*t, method="rope", cache=cache, **options)
+                run = lambda *t: sextant.attention(*t, method="rope", cache=cache,
+                                                    options=options)
                 parts = in_parts(run, tensors, (17, 18, 40))
                 self.assertLess((parts - whole).abs().max().item(), 1e-5)
                 keys, _ = cache.read(cache.sequences[0])
@@ -162,14 +164,15 @@ class Decoding(unittest.TestCase):
     def test_rotated_keys_that_would_need_another_rotation_are_refused(self):
         tensors = random_rows(20)
         part = lambda first, last: (x[:, :, first:last] for x in tensors)
-        dynamic = dict(method="rope", stretch="dynamic-ntk", train_length=16)
+        dynamic = dict(method="rope", options={"stretch": "dynamic-ntk"}, train_length=16)
         for first, later, message in (
-            (dict(method="rope"), dict(method="rope", base=500), "would have to be rotated again"),
+            (dict(method="rope"), dict(method="rope", options={"base": 500}),
+             "would have to be rotated again"),
             (dynamic, dynamic, "would have to be rotated again"),
             (dict(method="rope"), dict(method="alibi"), "rotated_keys: expected a method that rot"),
             (dict(method="alibi"), None, "rotated_keys: expected a method that rotates keys"),
             (dict(method="xpos"), None, "without growth"),
-            (dict(method="rerope", window=4), None, "once, at their positions"),
+            (dict(method="rerope", options={"window": 4}), None, "once, at their positions"),
         ):
             with self.subTest(first):
                 cache = sextant.Cache(rotated_keys=True)

@@ -8,7 +8,7 @@ import torch
 
 import sextant
 
-from made_methods import HEADS, HEAD_DIM, OPTIONS
+from made_methods import HEADS, HEAD_DIM, options_of
 
 
 class Rope(sextant.Encoding):
@@ -47,7 +47,7 @@ class Int8Cache(unittest.TestCase):
         for name in sextant.methods():
             with self.subTest(name):
                 method = sextant.method(name, heads=HEADS, head_dim=HEAD_DIM, layers=2,
-                                        train_length=40, **OPTIONS.get(name, {}))
+                                        train_length=40, **options_of(name))
                 self.check(method, (q, method.keys(k, x), v))
 
     @torch.no_grad()

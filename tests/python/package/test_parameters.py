@@ -6,7 +6,7 @@ import torch
 
 import sextant
 
-from made_methods import OPTIONS, make
+from made_methods import make, options_of
 
 
 class Parameters(unittest.TestCase):
@@ -14,9 +14,9 @@ class Parameters(unittest.TestCase):
         for name in sextant.methods():
             sizes = {"heads": 2, "head_dim": 4, "layers": 2, "train_length": 6}
             torch.manual_seed(3)
-            method = sextant.method(name, **sizes, **OPTIONS.get(name, {}))
+            method = sextant.method(name, **sizes, **options_of(name))
             torch.manual_seed(3)
-            again = sextant.method(name, **sizes, **OPTIONS.get(name, {}))
+            again = sextant.method(name, **sizes, **options_of(name))
             with torch.no_grad():
                 for parameter in again.parameters():
                     parameter.fill_(7)

@@ -1,6 +1,6 @@
-"""The stubs (.pyi) have the package's functions with their arguments, and mypy accepts them."""
+"""The package has types, which mypy accepts, and help() shows the keywords of a call."""
 
-import ast
+import dataclasses
 import importlib.util
 import inspect
 import pathlib
@@ -10,16 +10,19 @@ import tempfile
 import unittest
 
 import sextant
-from sextant._attention import attend
+from sextant._call import Call, CallArguments
 
 PACKAGE = pathlib.Path(sextant.__file__).parent
+# Modules of which each function has types. A folder has them in its public functions.
+TYPED = sorted(path for path in PACKAGE.glob("*.py") if path.name != "own_arm.py")
 
 USE = """
 import sextant
 import torch
 
 q = torch.randn(1, 2, 4, 8)
-out: torch.Tensor = sextant.attention(q, q, q, method="alibi", mask=None, max_bias=4.0)
+out: torch.Tensor = sextant.attention(q, q, q, method="alibi", mask=None,
+                                      options={"max_bias": 4.0})
 pair: tuple[torch.Tensor, torch.Tensor] = sextant.attention(q, q, q, return_lse=True, window=3)
 encoding = sextant.method("t5", heads=2, head_dim=8)
 result: torch.Tensor = encoding(q, q, q, packed_queries=torch.tensor([0, 4]), packed_keys=[0, 4])
@@ -39,101 +42,63 @@ class Mine(sextant.Encoding):
 mine: torch.Tensor = Mine(heads=2)(q, q, q, causal=False)
 dropped: torch.Tensor = encoding(q, q, q, dropout_p=0.1, softcap=30.0)
 both: tuple[torch.Tensor, torch.Tensor] = encoding(q, q, q, return_lse=True)
+lse: torch.Tensor = Mine(heads=2)(q, q, q, return_lse=True, window=3, dropout_p=0.1)[1]
+arguments: sextant.CallArguments = {"softcap": 30.0}
+encoding(q, q, q, **arguments)
+try:
+    sextant.ring_attention(q, q, q, "rope", options={"base": 500.0}, shards="contiguous")
+except sextant.Error:
+    pass
 """
 WRONG = """
 import sextant
 encoding = sextant.method("t5", heads=2, head_dim=8)
 encoding(1, 2, 3, need_weights=True)
+sextant.attention(1, 2, 3, attn_mask=None)
 """
 
 
-def arguments(function):
-    """The names of the arguments of a definition in a stub."""
-    a = function.args
-    names = [x.arg for x in a.posonlyargs + a.args + a.kwonlyargs]
-    return names + [x.arg for x in (a.vararg, a.kwarg) if x is not None]
+class Types(unittest.TestCase):
+    def test_the_record_and_its_types_are_one_list(self):
+        fields = {f.name: f.type for f in dataclasses.fields(Call) if f.name != "return_lse"}
+        types = {name: kind.__forward_arg__ for name, kind in CallArguments.__annotations__.items()}
+        self.assertEqual(list(fields), list(types))
+        for name in set(fields) - {"packed_queries", "packed_keys"}:  # in many forms at first
+            self.assertEqual(fields[name], types[name])
 
-
-def required(function):
-    a = function.args
-    named = a.posonlyargs + a.args
-    names = [x.arg for x in named[: len(named) - len(a.defaults)]]
-    return names + [x.arg for x, default in zip(a.kwonlyargs, a.kw_defaults) if default is None]
-
-
-class Stubs(unittest.TestCase):
-    def agree(self, stub, function):
-        # A stub need not list **unknown, which collects arguments to refuse them.
-        parameters = [p for p in inspect.signature(function).parameters.values()
-                      if p.name != "unknown"]
-        variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        self.assertEqual(arguments(stub), [p.name for p in parameters])
-        if "return_lse" not in arguments(stub):  # required by the overload that returns a pair
-            self.assertEqual(
-                set(required(stub)),
-                {p.name for p in parameters if p.default is p.empty and p.kind not in variable})
-
-    def definitions(self, body, of, skipped=()):
-        for node in body:
-            if isinstance(node, ast.FunctionDef) and node.name not in skipped:
-                attribute = inspect.getattr_static(of, node.name)
-                if isinstance(attribute, property):
-                    attribute = attribute.fget
-                with self.subTest(node.name):
-                    self.agree(node, attribute)
-            elif isinstance(node, ast.ClassDef) and hasattr(of, node.name):  # not a TypedDict
-                skipped = ("forward",) if node.name == "Method" else ()  # it has overloads
-                self.definitions(node.body, getattr(of, node.name), skipped)
-
-    def test_have_the_arguments_of_the_functions(self):
-        for name, module in (("__init__", sextant), ("cache", importlib.import_module(
-                "sextant.cache")), ("encoding", importlib.import_module("sextant.encoding")),
-                             ("tables", sextant.tables)):
-            tree = ast.parse((PACKAGE / f"{name}.pyi").read_text())
-            for public in getattr(module, "__all__", ()):
-                getattr(module, public)  # loads it
-            self.definitions(tree.body, module, ("doctor", "load", "method"))
-            defined = {n.name for n in ast.walk(tree)
-                       if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-            public = {n for n, f in vars(module).items() if inspect.isfunction(f)
-                      and f.__module__ == module.__name__ and not n.startswith("_")}
-            self.assertLessEqual(public, defined)
-
-    def test_a_module_is_called_with_the_arguments_of_attention(self):
-        tree = ast.parse((PACKAGE / "__init__.pyi").read_text())
-        listed = next(n for n in tree.body if getattr(n, "name", "") == "CallArguments")
-        parameters = inspect.signature(attend).parameters.values()
-        expected = [p.name for p in parameters if p.kind == p.KEYWORD_ONLY]
-        named = [n.target.id for n in listed.body if isinstance(n, ast.AnnAssign)]
-        self.assertEqual(named, [name for name in expected if name != "return_lse"])
-
-    def test_method_has_the_arguments_of_its_class(self):
-        tree = ast.parse((PACKAGE / "__init__.pyi").read_text())
-        method = next(n for n in tree.body if getattr(n, "name", "") == "method")
-        expected = list(inspect.signature(sextant.Method).parameters)
-        self.assertEqual(arguments(method), expected)
+    def test_help_shows_the_keywords(self):
+        names = [field.name for field in dataclasses.fields(Call)]
+        for function, own in ((sextant.attention, ["q", "k", "v", "method", "parameters", "layers",
+                                                   "width", "train_length", "options"]),
+                              (sextant.Method.forward, ["self", "q", "k", "v"]),
+                              (sextant.Encoding.forward, ["self", "q", "k", "v"])):
+            self.assertEqual(list(inspect.signature(function).parameters), own + names)
 
     def test_all_names_are_there(self):
-        tree = ast.parse((PACKAGE / "__init__.pyi").read_text())
-        listed = next(n.value for n in tree.body if isinstance(n, ast.Assign)
-                      and n.targets[0].id == "__all__")
-        self.assertEqual(ast.literal_eval(listed), sextant.__all__)
+        for name in sextant.__all__:
+            self.assertTrue(hasattr(sextant, name), name)
         self.assertTrue((PACKAGE / "py.typed").is_file())
 
+    def mypy(self, folder, *files):
+        return subprocess.run(
+            [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir",
+             f"{folder}/cache", *map(str, files)],
+            cwd=folder, env={"MYPYPATH": str(PACKAGE.parent), "PATH": "/usr/bin:/bin",
+                             "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True, text=True, check=False)
+
     @unittest.skipUnless(importlib.util.find_spec("mypy"), "there is no mypy")
-    def test_mypy_accepts_them(self):
-        for source, status in ((USE, 0), (WRONG, 1)):
-            with self.subTest(source), tempfile.TemporaryDirectory() as folder:
-                (pathlib.Path(folder) / "use.py").write_text(source)
-                done = subprocess.run(
-                    [sys.executable, "-m", "mypy", "--strict", "--cache-dir", f"{folder}/cache",
-                     "use.py"],
-                    cwd=folder, env={"MYPYPATH": str(PACKAGE.parent), "PATH": "/usr/bin:/bin",
-                                     "PYTHONPATH": ":".join(sys.path)},
-                    capture_output=True, text=True, check=False)
+    def test_mypy_accepts_the_package_and_its_use(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for source, status in ((USE, 0), (WRONG, 1)):
+                path = pathlib.Path(folder) / "use.py"
+                path.write_text(source)
+                done = self.mypy(folder, path)
                 self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-                if status:
-                    self.assertIn("need_weights", done.stdout)
+            self.assertIn("need_weights", done.stdout)
+            self.assertIn("attn_mask", done.stdout)
+            done = self.mypy(folder, *TYPED)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ sys.dont_write_bytecode = True
 
 from sextant._printable import print_error, printable, printable_lines  # noqa: E402
 from sextant._write_file import write_file  # noqa: E402
-from sextant.doctor.report import Report, Unjudged  # noqa: E402
-from sextant.doctor.table import text_of  # noqa: E402
 
 FOREIGN = "a\x1b[2J\nsextant: done \x9b\u202e"
 
@@ -40,11 +38,6 @@ class Printable(unittest.TestCase):
             print_error(FOREIGN)
         self.assertEqual(err.getvalue(),
                          "sextant: a\\u001b[2J\n  sextant: done \\u009b\\u202e\n")
-
-    def test_a_report_of_doctor_has_no_line_of_a_file(self):
-        text = text_of(Report(FOREIGN, FOREIGN, unjudged=[Unjudged((), FOREIGN, FOREIGN)]))
-        self.assertNotIn("\x1b", text)
-        self.assertNotIn("\nsextant: done", text)
 
 
 class WriteFile(unittest.TestCase):

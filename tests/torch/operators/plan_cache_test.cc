@@ -11,7 +11,7 @@ namespace sextant::testing {
 namespace {
 
 std::shared_ptr<const TensorPlan> plan_of(PlanCache& cache, const TensorOperands& o) {
-  return cache.plan(o.frames, o.sweeps, data_of(o));
+  return cache.plan(o.frames, o.sweeps, o);
 }
 
 TEST(PlanCache, EqualLayoutsShareAPlanWhateverTheirData) {

@@ -13,7 +13,7 @@ def visibility(c):
 
 def attend(c, method, parameters=(), names=("q", "k", "v"), **options):
     q, k, v = c.leaves(*names)
-    return c.library.attention(
+    return c.attention(
         q, k, v, method=method, parameters=list(parameters), **visibility(c), **options
     )
 
@@ -44,14 +44,14 @@ def alibi_left_padding(c):
     mask = not_padding[:, None, None, :]
     real = not_padding[:, None, :, None]  # golden results of padding queries are arbitrary
     for flavour in ("paper", "bloom"):
-        out = c.library.attention(q, k, v, method="alibi", mask=mask, flavour=flavour)
+        out = c.attention(q, k, v, method="alibi", mask=mask, flavour=flavour)
         c.expect(f"out ({flavour})", out * real, torch.from_numpy(c.arrays["out"]) * real)
 
 
 @case(r"Falcon-RW ALiBi", "q", "out")
 def alibi_falcon(c):
     q, k, v = c.leaves("q", "k", "v")
-    c.expect_out(c.library.attention(q, k, v, method="alibi", flavour="falcon"))
+    c.expect_out(c.attention(q, k, v, method="alibi", flavour="falcon"))
 
 
 @case(r"ALiBi slopes for n heads", "slopes")
@@ -80,7 +80,7 @@ def alibi_interpolation(c):
     q, k = torch.zeros(1, len(slopes), 1, 8), torch.zeros(1, len(slopes), 2 * train, 8)
     v = torch.arange(2.0 * train).expand(1, len(slopes), 1, -1).transpose(2, 3)
     q, k, v = q.to(c.dtype), k.to(c.dtype), (v / (2 * train)).contiguous().to(c.dtype)
-    out = c.library.attention(q, k, v, method="alibi", interpolation="dynamic", train_length=train)
+    out = c.attention(q, k, v, method="alibi", interpolation="dynamic", train_length=train)
     bias = torch.from_numpy(slopes / 2)[:, None] * torch.arange(2.0 * train, dtype=torch.float64)
     expected = (bias.softmax(-1)[None, :, None] @ v.double()).squeeze(2)
     c.expect("dynamic", out.squeeze(2), expected)
@@ -162,7 +162,7 @@ def fox(c):
     heads, width = q.size(1), q.size(1) * q.size(3)
     unread = [torch.zeros(heads, width, dtype=c.dtype), torch.zeros(heads, dtype=c.dtype)]
     k = torch.cat((k, gates), 3)
-    out = c.library.attention(q, k, v, method=name, parameters=unread, **options)
+    out = c.attention(q, k, v, method=name, parameters=unread, **options)
     c.expect_out(out.transpose(1, 2))
 
 

@@ -44,7 +44,7 @@ def local_attention(c):
     name = c.meta["method"].split("mask ")[1]
     method, causal, options = rule_of(name)
     q, k, v = c.leaves("q", "k", "v")
-    c.expect_out(c.library.attention(q, k, v, method=method, causal=causal, **options))
+    c.expect_out(c.attention(q, k, v, method=method, causal=causal, **options))
 
 
 @case(r"local window / chunk masks")
@@ -56,7 +56,7 @@ def masks(c):
         rows = mask.shape[0]
         q = torch.zeros(1, 1, rows, 4, dtype=c.dtype)
         v = torch.eye(rows, dtype=c.dtype)[None, None]
-        out = c.library.attention(q, q, v, method=method, causal=causal, **options)
+        out = c.attention(q, q, v, method=method, causal=causal, **options)
         expected = torch.from_numpy(mask).double()
         c.expect(name, out[0, 0], expected / expected.sum(1, keepdim=True))
 
@@ -68,5 +68,5 @@ def learned_sinks(c):
     inner = {"of": "none"}
     if window:
         inner = {"of": "window", "options": {"window": window, "of": "none"}}
-    out = c.library.attention(q, k, v, method="sink", parameters=[c.leaf("S")], **inner)
+    out = c.attention(q, k, v, method="sink", parameters=[c.leaf("S")], **inner)
     c.expect_out(out[0].transpose(0, 1).flatten(1))

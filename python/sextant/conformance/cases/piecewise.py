@@ -9,7 +9,7 @@ from sextant.conformance.cases.rotary import base
 def attend(c, method, **options):
     """Compares one fused attention call; the last query is at the position of the last key."""
     q, k, v = c.leaves("q", "k", "v")
-    out = c.library.attention(q, k, v, method=method, base=base(c), **options)
+    out = c.attention(q, k, v, method=method, base=base(c), **options)
     c.expect_out(out)
 
 
@@ -59,7 +59,7 @@ def inverse_leaky_rerope(c):
         ("rel_train", "leaky-rerope", {"window": c.meta["w"], "factor": 1 / c.meta["b"]}),
         ("rel_infer", "rope", {}),
     ):
-        weights = c.library.attention(q, k, v, method=method, base=100.0, **options)[0, 0, -1]
+        weights = c.attention(q, k, v, method=method, base=100.0, **options)[0, 0, -1]
         angles = torch.from_numpy(c.arrays[name])[:, None] * speeds
         keys = k[0, 0, rows - 1 - distance].double()
         (q1, q2), (k1, k2) = (x.chunk(2, -1) for x in (q[0, 0, -1].double(), keys))
@@ -88,7 +88,7 @@ def dual_chunk(c):
     options = {name: c.meta[name] for name in ("chunk_size", "local_window")}
     options.update(method="dual-chunk", base=base(c), mscale=float(c.meta.get("mscale", 1)))
     q, k, v = c.leaves("q", "k", "v")
-    out = c.library.attention(q, k, v, **options)
+    out = c.attention(q, k, v, **options)
     if "k_cached_rotated" in c:
         chunk = c.meta["chunk_size"] - c.meta["local_window"]
         cached = c.arrays["k_cached_rotated"]
@@ -106,7 +106,7 @@ def dual_chunk(c):
     merged = 0
     weights = torch.softmax(torch.from_numpy(c.arrays["scores"]), -1)
     for mask in chunk_masks(c):
-        part = c.library.attention(q, k, v, mask=mask[None, None], **options)
+        part = c.attention(q, k, v, mask=mask[None, None], **options)
         merged = merged + part * (weights * mask).sum(-1, keepdim=True).to(c.dtype)
     c.expect_gradients((merged * upstream).sum())
 
@@ -134,11 +134,11 @@ def streaming(c):
     sinks, recent = c.meta["start_size"], c.meta["recent_size"]
     options = {"method": "streaming", "sinks": sinks, "recent": recent, "base": base(c)}
     q, k, v = c.leaves("q", "k", "v")
-    c.expect_out(c.library.attention(q, k, v, **options))
+    c.expect_out(c.attention(q, k, v, **options))
     steps = []
     for n, visible in enumerate(torch.from_numpy(c.arrays["visible"])):
         kept = visible.nonzero()[:, 0]
         steps.append(
-            c.library.attention(q[:, :, n : n + 1], k[:, :, kept], v[:, :, kept], **options)
+            c.attention(q[:, :, n : n + 1], k[:, :, kept], v[:, :, kept], **options)
         )
     c.expect("step by step", torch.cat(steps, 2), c.arrays["out"])

@@ -18,7 +18,7 @@ def visible(c, name):
 def shaw(c):
     q, k, v, rel_k, rel_v = c.leaves("q", "k", "v", "rel_k", "rel_v")
     c.expect_out(
-        c.library.attention(
+        c.attention(
             q, k, v, method="shaw", clip=c.meta["max_relative_position"],
             causal=c.meta["causal"], mask=visible(c, "bias"), parameters=[rel_k, rel_v],
         )
@@ -30,7 +30,7 @@ def skew(c):
     q, k, v, rel_k = c.leaves("q", "k", "v", "rel_k")
     values = c.meta["add_relative_to_values"]
     c.expect_out(
-        c.library.attention(
+        c.attention(
             q, k, v, method="skew",
             max_relative_position=c.meta["max_relative_position"],
             heads_share_relative_embedding=rel_k.dim() == 2,
@@ -53,7 +53,7 @@ def projections(c, x):
 @case(r"bert_relative_key(_query)?$", "dist_emb")
 def bert_relative_key(c):
     q, k, v = projections(c, c.leaf("x"))
-    out = c.library.attention(
+    out = c.attention(
         q, k, v, method="relative-key",
         position_embedding_type=c.meta["method"].removeprefix("bert_"),
         max_position_embeddings=c.meta["max_position_embeddings"],
@@ -69,8 +69,8 @@ def nezha(c):
         method="nezha", max_relative_position=c.meta["max_relative_position"],
         causal=False, mask=visible(c, "attention_mask"),
     )
-    c.expect_out(merge(c.library.attention(q, k, v, **place)))
-    paper = merge(c.library.attention(q, k, v, flavour="paper", **place))
+    c.expect_out(merge(c.attention(q, k, v, **place)))
+    paper = merge(c.attention(q, k, v, flavour="paper", **place))
     c.expect("out_signed", paper, c.arrays["out_signed"])
 
 
@@ -84,7 +84,7 @@ def shifted(c, x, keys, columns, **options):
     rows -= options["unmasked"]
     table = torch.zeros(rows, x.size(1), dtype=x.dtype)
     table[:columns] = torch.eye(columns, x.size(1), dtype=x.dtype)
-    return c.library.attention(
+    return c.attention(
         q, zeros, values, method="skew", causal=not options["unmasked"],
         heads_share_relative_embedding=True, parameters=[table], **options,
     )[0, 0]
@@ -128,7 +128,7 @@ def tener_shifts(c):
     keys = (x * columns**0.5)[None, None]
     table = torch.zeros(columns + 1, columns, dtype=x.dtype)
     table[:columns] = torch.eye(columns, dtype=x.dtype)
-    got = c.library.attention(
+    got = c.attention(
         torch.zeros_like(keys), keys, torch.eye(length, dtype=x.dtype)[None, None],
         method="relative-key", position_embedding_type="relative_key_query",
         max_position_embeddings=columns // 2 + 1, causal=False, parameters=[table],

@@ -56,7 +56,7 @@ def rope(c):
     if "OPPOSITE" in c.meta["method"]:
         options["sense"] = "clockwise"
     expect_rotated(c, options)
-    c.expect_out(c.library.attention(q, k, v, method="rope", **visibility(c), **options))
+    c.expect_out(c.attention(q, k, v, method="rope", **visibility(c), **options))
 
 
 @case(r"RoPE interleaved on the TRAILING", "q", "kv", "out")
@@ -72,7 +72,7 @@ def rope_trailing(c):
     positions = torch.from_numpy(c.arrays["pos"])
     rotated = c.library.rotate(kv, positions, **options)
     c.expect("kv_rot", rotated, c.arrays["kv_rot"])
-    out = c.library.attention(
+    out = c.attention(
         q, kv, rotated, method="rope", query_positions=positions, key_positions=positions, **options
     )
     c.expect("out_before_inverse", out, c.arrays["out_before_inverse"])
@@ -83,7 +83,7 @@ def rope_trailing(c):
 def rope_trained(c):
     q, k, v = c.leaves("q", "k", "v")
     c.expect_out(
-        c.library.attention(
+        c.attention(
             q, k, v, method="rope", train=True, sense="clockwise", parameters=[c.leaf("log_freq")]
         )
     )
@@ -147,7 +147,7 @@ def xpos(c):
             options[name] = c.meta[name]
     # A single new token sees all keys, and its case has no mask.
     arguments = visibility(c) | {"causal": c.meta.get("causal", True)}
-    c.expect_out(c.library.attention(q, k, v, method="xpos", **arguments, **options))
+    c.expect_out(c.attention(q, k, v, method="xpos", **arguments, **options))
 
 
 @case(r"XPOS zeta\^", "zeta", "factor")
@@ -170,7 +170,7 @@ def mrope(c):
         c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
     mask = torch.from_numpy(c.arrays["mask"])[None, None]
     c.expect_out(
-        c.library.attention(
+        c.attention(
             q, k, v, method="rope", causal=False, mask=mask, query_positions=positions,
             key_positions=positions, **options,
         )
@@ -219,7 +219,7 @@ def rope_axial(c):
     quarter = q.size(3) // 4
     positions = grid(c)
     c.expect_out(
-        c.library.attention(
+        c.attention(
             q, k, v, method="rope", causal=False, pairing="interleaved", base=c.meta["theta"],
             axes="restart", sections=[quarter, quarter], query_positions=positions,
             key_positions=positions,
@@ -232,7 +232,7 @@ def rope_mixed(c):
     q, k, v = c.leaves("q", "k", "v")
     positions = grid(c)
     c.expect_out(
-        c.library.attention(
+        c.attention(
             q, k, v, method="rope-mixed", causal=False, query_positions=positions,
             key_positions=positions, parameters=[c.leaf("freqs")],
         )

@@ -64,7 +64,7 @@ def fixed(c):
     cos, sin = cos_sin(c, positions(c), q.size(3), **options)
     for what, got in (("cos", cos), ("sin", sin)):
         c.expect(what, torch.cat([got, got], 1), c.arrays[what], 1e-13)
-    c.expect_out(c.library.attention(q, k, v, method="rope", **options))
+    c.expect_out(c.attention(q, k, v, method="rope", **options))
 
 
 DYNAMIC = {
@@ -89,10 +89,10 @@ def dynamic_exact(c):
         )
         expect_speeds(c, "theta", speeds, c.arrays["theta"][i])
         c.expect("mscale", number(gain), number(c.arrays["mscale"][i]), 1e-15)
-    c.expect_out(c.library.attention(q, k, v, method="rope", dynamic="query", **options))
+    c.expect_out(c.attention(q, k, v, method="rope", dynamic="query", **options))
     # Decoding with unrotated keys gives the same.
     steps = [
-        c.library.attention(
+        c.attention(
             q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1], method="rope", **options
         )
         for i in range(q.size(2))
@@ -263,7 +263,7 @@ def deepseek(c):
         c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
     q = torch.cat([q_nope, q_pe], 3).transpose(1, 2)
     k = torch.cat([k_nope, k_pe.expand(-1, -1, k_nope.size(2), -1)], 3).transpose(1, 2)
-    out = c.library.attention(
+    out = c.attention(
         q, k, v.transpose(1, 2), method="rope", dim=rope["dim"], columns="last",
         first_query=start, first_key=start, **options,
     )
@@ -310,7 +310,7 @@ def proportional(c):
     for name in "qk":
         rotated = c.library.rotate(c.tensor(name), torch.arange(q.size(2)), **options)
         c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
-    c.expect_out(c.library.attention(q, k, v, method="rope", **options))
+    c.expect_out(c.attention(q, k, v, method="rope", **options))
 
 
 @case(r"logn attention query scale", "pos", "rerope")
@@ -330,9 +330,9 @@ def ssmax(c):
     generator = torch.Generator().manual_seed(1)
     q, k, v = torch.randn(3, 1, 2, 5, 4, generator=generator, dtype=torch.float64).to(c.dtype)
     scale = torch.tensor([0.5, 0.2], dtype=c.dtype)
-    got = c.library.attention(q, k, v, method="rope", query_scale="ssmax", parameters=[scale])
+    got = c.attention(q, k, v, method="rope", query_scale="ssmax", parameters=[scale])
     rows = torch.arange(1, 6).double().log().to(c.dtype)[:, None] * scale[:, None, None]
-    c.expect("attended", got, c.library.attention(q * rows, k, v, method="rope"))
+    c.expect("attended", got, c.attention(q * rows, k, v, method="rope"))
 
 
 @case(r"position dependent query temperature", "pos", "llama4")

@@ -16,7 +16,7 @@ def t5(c):
     q, k, v = (split(linear(x, c.leaf(name)), heads) for name in ("q_w", "k_w", "v_w"))
     if "past_k" in c:
         k, v = (torch.cat([c.tensor(f"past_{n}"), new], 2) for n, new in (("k", k), ("v", v)))
-    out = c.library.attention(
+    out = c.attention(
         q,
         k,
         v,

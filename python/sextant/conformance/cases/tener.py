@@ -15,7 +15,7 @@ def tener(c):
         method="tener", scaled=c.meta["scaled"], causal=False,
         mask=c.tensor("mask")[:, None, None] != 0, parameters=c.leaves("r_r_bias", "r_w_bias"),
     )
-    c.expect_out(merge(c.library.attention(q, k, v, **place)))
+    c.expect_out(merge(c.attention(q, k, v, **place)))
     # The paper's score, with projected keys and frequencies as in the code.
-    paper = c.library.attention(q, k, v, flavour="paper", layout="tensor2tensor", **place)
+    paper = c.attention(q, k, v, flavour="paper", layout="tensor2tensor", **place)
     c.expect("out_paper", merge(paper), c.arrays["out_paper"])

@@ -13,7 +13,7 @@ def attend(c, queries, qkv, u, v, r_net):
     """qkv [memory + queries, batch, 3 * heads * columns] -> [queries, batch, heads * columns]."""
     heads, columns = u.shape
     q, k, value = [split_time_first(x, heads) for x in qkv.chunk(3, -1)]
-    out = c.library.attention(
+    out = c.attention(
         q[:, :, -queries:], k, value, method="transformer-xl", untie_r=False,
         clamp_len=c.meta["clamp_len"], same_length=c.meta["same_length"],
         mem_len=c.meta["mem_len"] if c.meta["same_length"] else None,

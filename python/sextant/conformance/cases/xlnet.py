@@ -39,7 +39,7 @@ def xlnet(c):
         q = project(x, c.leaf("q_w"))
         visible = c.tensor(mask).permute(2, 0, 1).unsqueeze(1) == 0 if mask in c else None
         context = torch.cat([
-            c.library.attention(
+            c.attention(
                 q[part], k[part], v[part], method="xlnet", reversed=reverse,
                 segments=bool(segments), clamp_len=c.meta["clamp_len"],
                 causal=c.meta["attn_type"] == "uni",

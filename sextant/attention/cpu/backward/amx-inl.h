@@ -16,7 +16,7 @@
 
 #include "sextant/attention/cpu/backward/backward.h"
 #include "sextant/attention/cpu/backward/rotate_back-inl.h"
-#include "sextant/attention/cpu/backward/table_grads-inl.h"
+#include "sextant/attention/cpu/backward/tile_grads-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/tile/bf16x3-inl.h"
 #include "sextant/base/simd/amx.h"

@@ -51,20 +51,11 @@ bool cover_once(const std::vector<KeyRange>& keys, int64_t rows) {
 }  // namespace
 
 void lay_out(const Backward& backward, TableSums& sums, Arena& arena) {
-  const Problem& p = backward.problem;
-  const HostGrad<float>& grad = backward.grad;
-  const auto numbers = [&](const HostView<float>& wanted, const PackedBias& table, float*& to) {
-    if (wanted && table) to = arena.floats((table.heads == 1 ? 1 : sums.heads) * table.stride);
-  };
-  const auto vectors = [&](const HostView<float>& wanted, const PackedTable& table, float*& to) {
-    if (wanted && table)
-      to = arena.floats((table.heads == 1 ? 1 : sums.heads) * table.count16 * table.columns16);
-  };
-  numbers(grad.weight, p.weight, sums.weight);
-  numbers(grad.bias, p.bias, sums.bias);
-  vectors(grad.on_query, p.on_query, sums.on_query);
-  vectors(grad.on_key, p.on_key, sums.on_key);
-  vectors(grad.on_value, p.on_value, sums.on_value);
+  each_table([&](auto operand) {
+    const auto& table = operand.of(backward.problem);
+    if (operand.of(backward.grad) && table)
+      operand.of(sums) = arena.floats((table.heads == 1 ? 1 : sums.heads) * table.size());
+  });
 }
 
 Backward::Backward(const Problem& p, const HostAttended<const float>& attended,

@@ -10,7 +10,8 @@
 
 #include "sextant/attention/cpu/backward/backward.h"
 #include "sextant/attention/cpu/prepare-inl.h"
-#include "sextant/attention/cpu/tile/weighted_values-inl.h"
+#include "sextant/attention/cpu/tile/lanes-inl.h"
+#include "sextant/attention/cpu/tile/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {

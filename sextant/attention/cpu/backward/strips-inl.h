@@ -12,10 +12,9 @@
 #include "sextant/attention/cpu/backward/amx-inl.h"
 #include "sextant/attention/cpu/backward/backward.h"
 #include "sextant/attention/cpu/backward/rotate_back-inl.h"
-#include "sextant/attention/cpu/backward/table_grads-inl.h"
+#include "sextant/attention/cpu/backward/tile_grads-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/score/scores-inl.h"
-#include "sextant/attention/cpu/tile/softmax_grad-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {

@@ -29,8 +29,9 @@ struct Heads {
   std::span<const TableTasks> lanes;
 
   // Calls f(head, its sums in the order of the lanes) for each head of a table.
-  template <class Table, class F>
-  void each(const Table& table, float* TableSums::*which, int64_t size, F&& f) const {
+  template <class Entry, class F>
+  void each(Entry operand, F&& f) const {
+    const auto& table = operand.of(backward.problem);
     const bool shared = table.heads == 1;
     const int64_t first = shared ? 0 : lanes.front().sums.first_head;
     const int64_t last = shared ? 1 : lanes.back().sums.first_head + lanes.back().sums.heads;
@@ -39,9 +40,9 @@ struct Heads {
       for (const TableTasks& lane : lanes) {
         const int64_t h = head - lane.sums.first_head;
         if (shared)
-          sums.push_back(lane.sums.*which);
+          sums.push_back(operand.of(lane.sums));
         else if (h >= 0 && h < lane.sums.heads)
-          sums.push_back(lane.sums.*which + h * size);
+          sums.push_back(operand.of(lane.sums) + h * table.size());
       }
       f(head, sums);
     }
@@ -54,15 +55,17 @@ void zero(const HostView<float>& x) {
       for (int64_t c = 0; c < x.columns; ++c) x(0, h, i, c) = 0;
 }
 
-void write_numbers(const Heads& heads, const Table<float>& operand, const PackedBias& table,
-                   float* TableSums::*which, const HostView<float>& to) {
-  if (!to || !table) return;
+// Writes the gradient of a table of one column.
+template <class Entry>
+void write_gradient(Entry operand, const Heads& heads, const PackedBias&, const Executor&) {
+  const HostView<float>& to = operand.of(heads.backward.grad);
+  const std::span<const int32_t> row_at = operand.of(heads.backward.problem.score).row_at;
   std::vector<double> rows;
-  heads.each(table, which, table.stride, [&](int64_t h, std::span<const float* const> sums) {
+  heads.each(operand, [&](int64_t h, std::span<const float* const> sums) {
     rows.assign(static_cast<size_t>(to.rows), 0);
     for (int64_t d = 0; d < heads.backward.problem.score.diagonals.count; ++d) {
       const auto n = static_cast<size_t>(d);
-      double& row = rows[operand.row_at.empty() ? n : static_cast<size_t>(operand.row_at[n])];
+      double& row = rows[row_at.empty() ? n : static_cast<size_t>(row_at[n])];
       for (const float* sum : sums) row += static_cast<double>(sum[RowMap::kMargin + d]);
     }
     for (int64_t r = 0; r < to.rows; ++r)
@@ -70,37 +73,28 @@ void write_numbers(const Heads& heads, const Table<float>& operand, const Packed
   });
 }
 
-void write_vectors(const Heads& heads, const PackedTable& table, float factor,
-                   float* TableSums::*which, const HostView<float>& to, const Executor& executor) {
-  if (!to || !table) return;
+// The same for a table of vectors.
+template <class Entry>
+void write_gradient(Entry operand, const Heads& heads, const PackedTable& table,
+                    const Executor& executor) {
+  const HostView<float>& to = operand.of(heads.backward.grad);
   constexpr double kSecondsOfFloat = 1e-9;
-  const int64_t size = table.count16 * table.columns16;
-  heads.each(table, which, size, [&](int64_t h, std::span<const float* const> sums) {
-    share_out(executor, table.count,
-              kSecondsOfFloat * static_cast<double>(size) * static_cast<double>(sums.size()),
-              [&](int64_t n, int) {
-                const int64_t row = table.map.rows_reversed() ? table.count - 1 - n : n;
-                for (int64_t c = 0; c < table.columns; c += kLanes) {
-                  float sum[kLanes] = {};
-                  for (const float* part : sums)
-                    for (int64_t lane = 0; lane < kLanes; ++lane)
-                      sum[lane] += part[n * table.columns16 + c + lane];
-                  for (int64_t lane = 0; lane < std::min(kLanes, table.columns - c); ++lane)
-                    to(0, h, row, c + lane) = factor * sum[lane];
-                }
-              });
+  heads.each(operand, [&](int64_t h, std::span<const float* const> sums) {
+    share_out(
+        executor, table.count,
+        kSecondsOfFloat * static_cast<double>(table.size()) * static_cast<double>(sums.size()),
+        [&](int64_t n, int) {
+          const int64_t row = table.map.rows_reversed() ? table.count - 1 - n : n;
+          for (int64_t c = 0; c < table.columns; c += kLanes) {
+            float sum[kLanes] = {};
+            for (const float* part : sums)
+              for (int64_t lane = 0; lane < kLanes; ++lane)
+                sum[lane] += part[n * table.columns16 + c + lane];
+            for (int64_t lane = 0; lane < std::min(kLanes, table.columns - c); ++lane)
+              to(0, h, row, c + lane) = table.factor * sum[lane];
+          }
+        });
   });
-}
-
-// Calls f(gradient, table) for all tables.
-template <class F>
-void each_table(const Backward& b, F&& f) {
-  const Problem& p = b.problem;
-  f(b.grad.weight, p.weight);
-  f(b.grad.bias, p.bias);
-  f(b.grad.on_query, p.on_query);
-  f(b.grad.on_key, p.on_key);
-  f(b.grad.on_value, p.on_value);
 }
 
 int64_t greatest_size(const std::vector<TableTasks>& lanes) {
@@ -152,7 +146,9 @@ TableGradients::TableGradients(const Backward& backward)
       sums_(lanes_.size()),
       pool_(greatest_size(lanes_)) {
   bool shared = false;
-  each_table(backward, [&](const HostView<float>& grad, const auto& table) {
+  each_table([&](auto operand) {
+    const HostView<float>& grad = operand.of(backward.grad);
+    const auto& table = operand.of(backward.problem);
     if (grad && (!table || lanes_.empty())) zero(grad);
     shared = shared || (grad && table.heads == 1);
   });
@@ -200,15 +196,13 @@ void TableGradients::finish(const Executor& executor) {
 
 void TableGradients::write(const Group& group, const Executor& executor) {
   const Backward& b = backward_;
-  const Problem& p = b.problem;
   const Heads heads = {
       b, std::span(lanes_).subspan(static_cast<size_t>(group.first_lane),
                                    static_cast<size_t>(group.last_lane - group.first_lane))};
-  write_numbers(heads, p.score.weight, p.weight, &TableSums::weight, b.grad.weight);
-  write_numbers(heads, p.score.bias, p.bias, &TableSums::bias, b.grad.bias);
-  write_vectors(heads, p.on_query, 1, &TableSums::on_query, b.grad.on_query, executor);
-  write_vectors(heads, p.on_key, p.scale, &TableSums::on_key, b.grad.on_key, executor);
-  write_vectors(heads, p.on_value, 1, &TableSums::on_value, b.grad.on_value, executor);
+  each_table([&](auto operand) {
+    const auto& table = operand.of(b.problem);
+    if (operand.of(b.grad) && table) write_gradient(operand, heads, table, executor);
+  });
 }
 
 void write_query_grads(const Backward& b, const BackwardTask& task,

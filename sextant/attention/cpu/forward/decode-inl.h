@@ -14,10 +14,10 @@
 #include "sextant/attention/cpu/forward/decode_qk-inl.h"
 #include "sextant/attention/cpu/forward/forward.h"
 #include "sextant/attention/cpu/forward/item-inl.h"
+#include "sextant/attention/cpu/forward/weighted_values-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/score/scores-inl.h"
 #include "sextant/attention/cpu/tile/softmax-inl.h"
-#include "sextant/attention/cpu/tile/weighted_values-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {

@@ -8,33 +8,11 @@
 #include "sextant/attention/cpu/arena.h"
 #include "sextant/attention/cpu/panels.h"
 #include "sextant/attention/cpu/problem.h"
+#include "sextant/attention/cpu/tile/softmax_state.h"
 #include "sextant/attention/cpu/visibility.h"
 #include "sextant/base/simd/amx.h"
 
 namespace sextant::cpu {
-
-// The softmax state of queries after some of their keys: weights are e^(s - row_max), row_sum is
-// their sum, and out the weighted sum of the values. States over different keys can be merged
-// (Flash-Attention's running softmax, Milakov and Gimelshein 2018, is one merge after the other).
-// The empty state has row_max = -infinity and row_sum = 0.
-struct SoftmaxState {
-  float* row_max = nullptr;  // [rows]
-  float* row_sum = nullptr;  // [rows]
-  float* out = nullptr;      // [rows][width16]
-
-  SoftmaxState() = default;
-  SoftmaxState(int64_t rows, int64_t width16, Arena& arena)
-      : row_max(arena.floats(rows)),
-        row_sum(arena.floats(rows)),
-        out(arena.floats(rows * width16)) {}
-  SoftmaxState at(int64_t row, int64_t width16) const {
-    SoftmaxState p;
-    p.row_max = row_max + row;
-    p.row_sum = row_sum + row;
-    p.out = out + row * width16;
-    return p;
-  }
-};
 
 // A task: queries of all heads that share a key head, against units of keys.
 struct ForwardItem {
@@ -130,11 +108,7 @@ struct Forward {
     const int64_t size = kStrip * (2 + problem.width16);
     const int64_t strips = problem.group * ((item.rows + kStrip - 1) / kStrip);
     float* at = softmax_states + item.partial + ((unit - item.first_unit) * strips + strip) * size;
-    SoftmaxState p;
-    p.row_max = at;
-    p.row_sum = at + kStrip;
-    p.out = at + 2 * kStrip;
-    return p;
+    return {at, at + kStrip, at + 2 * kStrip};
   }
 };
 

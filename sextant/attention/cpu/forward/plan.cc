@@ -78,7 +78,7 @@ GroupedQueries::GroupedQueries(const Problem& p, int64_t rows, Arena& arena) {
   else if (products)
     weights = products[0];
   weight_panels = arena.floats(rows16 * kUnit);
-  unit = SoftmaxState(rows16, p.width16, arena);
+  unit = SoftmaxState::in(arena, rows16, p.width16);
 }
 
 Tiled::Tiled(const Problem& p, Arena& arena) {
@@ -98,7 +98,7 @@ Tiled::Tiled(const Problem& p, Arena& arena) {
   weight_step = kAmxRows * kPairStride;
   for (int n = 0; n < kWeights; ++n) {
     weights[n] = arena.floats(p.terms * weight_step);
-    units[n] = SoftmaxState(kAmxRows, p.width16, arena);
+    units[n] = SoftmaxState::in(arena, kAmxRows, p.width16);
   }
   totals = arena.floats(kAmxRows * amx::TileQueue::kTotals);
   value_step = amx::paired(p.unit) * p.width16;
@@ -119,8 +119,8 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Arena& arena)
                                         : nullptr),
       table_products(arena.fenced_floats(kLanes * table_rows(p))),
       weights(arena.floats(kStrip * kUnit)),
-      unit(kLanes, p.width16, arena),
-      all(p.group * rows16, p.width16, arena),
+      unit(SoftmaxState::in(arena, kLanes, p.width16)),
+      all(SoftmaxState::in(arena, p.group * rows16, p.width16)),
       fresh(arena.take<uint8_t>(p.group * rows16 / kStrip)) {
   const auto queries = [&](int64_t sets) {
     Panels* const list = sets > 0 ? arena.take<Panels>(sets) : nullptr;

@@ -1,4 +1,19 @@
-// The forward strategy for any score: unit by unit of keys, strip by strip of queries.
+// The forward strategy for any score: unit by unit of keys, strip by strip of queries. The whole
+// loop, from a call to the multiply-add, and the file of each line:
+//
+//   make frames, phases and packed tables             cpu.cc, pass_plan.cc, problem.cc
+//   for each item, in parallel, by its strategy       plan.cc; forward.cc, kernels-inl.h
+//     pack and rotate the queries of a group          item-inl.h; prepare-inl.h, tile/pack-inl.h
+//     for each unit of keys that any of them sees     strips-inl.h: each_unit()
+//       pack and rotate its keys                      prepare-inl.h, tile/pack-inl.h
+//       for each head of the group, strip of queries  strips-inl.h: attend_head()
+//         s = <R q, R k> + q.A + k.B, tau(w s) + b    score/scores-inl.h, terms-inl.h, tables-inl.h
+//           c += a b                                  tile/multiply-inl.h, multiply_tile-inl.h
+//         s of hidden keys = -infinity                score/scores-inl.h; visibility.h
+//         p = e^(s - row_max), dropout                tile/softmax-inl.h; score/dropout-inl.h
+//         part = p (v + C), row sums of p             weighted_values-inl.h; tile/multiply-inl.h
+//         merge the part into the strip's state       tile/softmax-inl.h: merge()
+//     add the sink, divide by the sums, write rows    item-inl.h: finish()
 #if defined(SEXTANT_ATTENTION_CPU_FORWARD_STRIPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_FORWARD_STRIPS_INL_H_
 #undef SEXTANT_ATTENTION_CPU_FORWARD_STRIPS_INL_H_
@@ -11,10 +26,11 @@
 
 #include "sextant/attention/cpu/forward/forward.h"
 #include "sextant/attention/cpu/forward/item-inl.h"
+#include "sextant/attention/cpu/forward/weighted_values-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
+#include "sextant/attention/cpu/score/dropout-inl.h"
 #include "sextant/attention/cpu/score/scores-inl.h"
 #include "sextant/attention/cpu/tile/softmax-inl.h"
-#include "sextant/attention/cpu/tile/weighted_values-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {

@@ -19,6 +19,7 @@
 
 #include "sextant/attention/cpu/score/strip.h"
 #include "sextant/attention/cpu/tile/lanes-inl.h"
+#include "sextant/attention/cpu/tile/softmax-inl.h"
 #include "sextant/attention/dropout_words.h"
 #include "sextant/base/random.h"
 
@@ -37,23 +38,6 @@ HWY_INLINE int64_t first_row(const Strip& s) {
 HWY_INLINE int64_t first_key(const Strip& s) {
   return s.queries.block->frame.key_row + s.keys.keys.first;
 }
-
-// Bit j of row i: whether the weight of query i and column j is dropped.
-class DroppedColumns {
- public:
-  static constexpr int64_t kBytes = kUnit / 8 + 16;  // LoadMaskBits() reads eight
-
-  uint8_t* row(int64_t i) { return bits_ + i * kBytes; }
-  HWY_INLINE auto at(int64_t i, int64_t j) const {
-    const uint8_t* const byte = bits_ + i * kBytes + j / 8;
-    if constexpr (kVectorLanes >= 8) return hn::LoadMaskBits(F32(), byte);
-    const uint8_t some[8] = {static_cast<uint8_t>(*byte >> (j % 8))};
-    return hn::LoadMaskBits(F32(), some);
-  }
-
- private:
-  uint8_t bits_[kStrip * kBytes];
-};
 
 // The keys of the ten rounds, and what follows from the counters of a strip before any key.
 struct StripCounters {
@@ -200,6 +184,19 @@ inline HWY_NOINLINE void find_dropped(const Strip& s, DroppedColumns& to) {
     }
   }
 #endif
+}
+
+// Calls f(KeepAll()), or f(Drop()) with dropout and then writes the sums of each row's weights.
+template <class F>
+HWY_INLINE void with_dropout(const Strip& s, float* row_sum, F&& f) {
+  if (!s.problem.score.dropout) {
+    KeepAll keep;
+    return f(keep);
+  }
+  Drop drop;
+  find_dropped(s, drop.columns());
+  f(drop);
+  drop.write_sums(s.rows, row_sum);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -22,6 +22,7 @@
 #include "sextant/attention/cpu/score/terms-inl.h"
 #include "sextant/attention/cpu/tile/lanes-inl.h"
 #include "sextant/attention/cpu/tile/multiply-inl.h"
+#include "sextant/attention/cpu/tile/softmax_state.h"
 #include "sextant/base/simd/tanh-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "sextant/attention/cpu/panels.h"
 #include "sextant/attention/cpu/visibility.h"
 
 namespace sextant::cpu {
-
-inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // The columns of `seen` in its unit, rounded out.
 inline KeyRange columns_of(KeyRange seen, KeyRange unit) {

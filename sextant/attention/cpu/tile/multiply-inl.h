@@ -242,6 +242,18 @@ HWY_INLINE void multiply_and_total(int64_t rows, int64_t blocks, int64_t depth, 
   }
 }
 
+// c += a * b as multiply(), but b is not read where a is 0: b may hold infinities or NaN of hidden
+// keys.
+template <class A>
+HWY_NOINLINE void multiply_exactly(int64_t rows, int64_t blocks, int64_t depth, A a, RightRows b,
+                                   float* c, int64_t c_row) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = 0; k < depth; ++k)
+      if (a.data[i * a.row_step + k * a.depth_step] != 0)
+        multiply<Sum::kAdded>(1, blocks, 1, LeftRows{a.data + i * a.row_step + k * a.depth_step, 0},
+                              RightRows{b.data + k * b.depth_step, 0}, c + i * c_row, c_row);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::cpu
 HWY_AFTER_NAMESPACE();

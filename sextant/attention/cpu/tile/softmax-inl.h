@@ -8,14 +8,12 @@
 
 #include <algorithm>
 
-#include "sextant/attention/cpu/forward/forward.h"
-#include "sextant/attention/cpu/score/dropout-inl.h"
-#include "sextant/attention/cpu/score/scores-inl.h"
 #include "sextant/attention/cpu/tile/bf16x3-inl.h"
 #include "sextant/attention/cpu/tile/lanes-inl.h"
 #include "sextant/attention/cpu/tile/pack-inl.h"
 #include "sextant/attention/cpu/tile/pairs-inl.h"
-#include "sextant/base/simd/amx.h"
+#include "sextant/attention/cpu/tile/softmax_state.h"
+#include "sextant/position/frame.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -44,6 +42,23 @@ HWY_INLINE V weights_of(const float* scores, float base) {
                                      hn::Sub(hn::LoadU(F32(), scores), hn::Set(F32(), base)));
 }
 
+// Bit j of row i: whether the weight of query i and column j is dropped.
+class DroppedColumns {
+ public:
+  static constexpr int64_t kBytes = kUnit / 8 + 16;  // LoadMaskBits() reads eight
+
+  uint8_t* row(int64_t i) { return bits_ + i * kBytes; }
+  HWY_INLINE auto at(int64_t i, int64_t j) const {
+    const uint8_t* const byte = bits_ + i * kBytes + j / 8;
+    if constexpr (kVectorLanes >= 8) return hn::LoadMaskBits(F32(), byte);
+    const uint8_t some[8] = {static_cast<uint8_t>(*byte >> (j % 8))};
+    return hn::LoadMaskBits(F32(), some);
+  }
+
+ private:
+  uint8_t bits_[kStrip * kBytes];
+};
+
 // The weights that are multiplied with values: all of them.
 struct KeepAll {
   HWY_INLINE V operator()(int64_t /*row*/, int64_t /*column*/, V weights) const { return weights; }
@@ -53,11 +68,11 @@ struct KeepAll {
 // no longer gives, are added up here.
 class Drop {
  public:
-  explicit Drop(const Strip& s) {
-    find_dropped(s, dropped_);
+  Drop() {
     for (V& sum : sums_) sum = hn::Zero(F32());
   }
   Drop(const Drop&) = delete;
+  DroppedColumns& columns() { return dropped_; }  // for find_dropped(), before any call
   HWY_INLINE V operator()(int64_t row, int64_t column, V weights) {
     sums_[row] = hn::Add(sums_[row], weights);
     return hn::IfThenZeroElse(dropped_.at(row, column), weights);
@@ -70,18 +85,6 @@ class Drop {
   DroppedColumns dropped_;
   V sums_[kStrip];
 };
-
-// Calls f(KeepAll()), or f(Drop()) with dropout and then writes the sums of each row's weights.
-template <class F>
-HWY_INLINE void with_dropout(const Strip& s, float* row_sum, F&& f) {
-  if (!s.problem.score.dropout) {
-    KeepAll keep;
-    return f(keep);
-  }
-  Drop drop(s);
-  f(drop);
-  drop.write_sums(s.rows, row_sum);
-}
 
 // Overwrites the scores of up to kStrip queries, [rows][kScoreStride], with weights e^(score -
 // max), and writes these into a panel as well: [kUnit][kStrip]. keep: KeepAll or Drop.

@@ -104,11 +104,11 @@ variable_list back_through_steps(Flow flow, const at::Tensor& rows, const variab
   for (const at::Tensor& w : weights) sums.push_back(at::zeros_like(w));
   for (int64_t k = rows.size(0) - 2; k >= 0; --k) {
     const auto next = [&](const variable_list& leaves) {
-      return to_neighbour(speed_of(flow, std::span(leaves).subspan(1)), k, 1, {leaves[0]})[0];
+      return to_neighbour(speed_of(flow, std::span(leaves).subspan(1)), k, 1, {leaves[0]});
     };
     variable_list leaves = {rows[k]};
     leaves.insert(leaves.end(), weights.begin(), weights.end());
-    const variable_list grads = gradients_at(next, leaves, sums[0]);
+    const variable_list grads = gradients_of_results(next, leaves, {sums[0]});
     sums[0] = d_rows[k] + grads[0];
     for (size_t n = 1; n < sums.size(); ++n) sums[n] += grads[n];
   }

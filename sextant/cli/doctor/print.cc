@@ -1,0 +1,153 @@
+// The report of `sextant doctor` in its three forms.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sextant/cli/doctor/report.h"
+#include "sextant/cli/explain/subject.h"
+#include "sextant/lab/run/print.h"
+
+namespace sextant::cli {
+namespace {
+
+using nlohmann::json;
+
+const std::vector<std::string> kColumns = {"layers",  "rotates", "rotated", "base",
+                                           "stretch", "window",  "scale",   "verdict"};
+
+std::string layers_of(const std::vector<int64_t>& layers) {
+  return layers.empty() ? "all" : layer_list(layers);
+}
+std::string layers_of(const ConfigFinding& found) {
+  return found.kind.empty() ? layers_of(found.layers) : found.kind;
+}
+
+std::string severity_of(const ConfigFinding& found) { return found.warning ? "warning" : "error"; }
+
+std::string number_or_dash(double value) { return value == 0 ? "-" : number(value); }
+json number_or_null(double value) { return value == 0 ? json() : json(value); }
+
+std::vector<std::string> cells_of(const LayerRow& row) {
+  return {(row.kind.empty() ? "" : row.kind + ": ") + layers_of(row.layers),
+          row.rotates,
+          row.rotated,
+          number_or_dash(row.base),
+          row.stretch,
+          row.window,
+          number_or_dash(row.scale),
+          row.verdict};
+}
+
+std::string sentence_of(const Unjudged& unjudged) {
+  return unjudged.what +
+         (unjudged.layers.empty() ? "" : ", layers " + layer_list(unjudged.layers)) + ": " +
+         unjudged.why;
+}
+
+// " (transformers 5.24.0, torch 2.15.0)"
+std::string versions_of(const DoctorReport& report) {
+  std::string list;
+  for (const auto& [name, version] : report.versions) {
+    list += (list.empty() ? "" : ", ") + name + " " + version;
+  }
+  return list.empty() ? "" : " (" + list + ")";
+}
+
+}  // namespace
+
+void print(const DoctorReport& report) {
+  lab::print("{}, against {}{}\n\n", report.subject, report.against, versions_of(report));
+  std::vector<std::vector<std::string>> lines = {kColumns};
+  for (const LayerRow& row : report.rows) lines.push_back(cells_of(row));
+  if (!report.rows.empty()) print_table(lines);
+  for (const ConfigFinding& found : report.result.findings) {
+    lab::print("{}: {}, layers {}\n", severity_of(found), found.field, layers_of(found));
+    print_wrapped("expected      " + found.expected);
+    print_wrapped("got           " + found.got);
+    if (!found.cause.empty()) print_wrapped("cause         " + found.cause);
+    lab::print("\n");
+  }
+  for (const Unjudged& unjudged : report.result.unjudged) {
+    print_wrapped("not judged    " + sentence_of(unjudged));
+  }
+  for (const std::string& note : report.result.notes) print_wrapped("note          " + note);
+  const size_t count = report.result.findings.size();
+  lab::print("verdict: {}\n", count == 0
+                                  ? report.verdict()
+                                  : fmt::format("{} finding{}", count, count > 1 ? "s" : ""));
+}
+
+std::string json_text(const DoctorReport& report) {
+  json layers = json::array(), findings = json::array(), unjudged = json::array();
+  for (const LayerRow& row : report.rows) {
+    layers.push_back({{"layers", row.layers},
+                      {"kind", row.kind},
+                      {"rotates", row.rotates},
+                      {"rotated", row.rotated},
+                      {"base", number_or_null(row.base)},
+                      {"stretch", row.stretch},
+                      {"window", row.window},
+                      {"scale", number_or_null(row.scale)},
+                      {"verdict", row.verdict}});
+  }
+  for (const ConfigFinding& found : report.result.findings) {
+    findings.push_back({{"layers", found.layers},
+                        {"kind", found.kind},
+                        {"field", found.field},
+                        {"expected", found.expected},
+                        {"got", found.got},
+                        {"cause", found.cause},
+                        {"severity", severity_of(found)}});
+  }
+  for (const Unjudged& entry : report.result.unjudged) {
+    unjudged.push_back({{"layers", entry.layers}, {"what", entry.what}, {"why", entry.why}});
+  }
+  json versions = json::object();
+  for (const auto& [name, version] : report.versions) versions[name] = version;
+  return json({{"schema", 2},
+               {"subject", report.subject},
+               {"against", report.against},
+               {"versions", versions},
+               {"verdict", report.verdict()},
+               {"layers", layers},
+               {"findings", findings},
+               {"unjudged", unjudged},
+               {"notes", report.result.notes}})
+      .dump(1, ' ', false, json::error_handler_t::replace);
+}
+
+chart::Report page_of(const DoctorReport& report) {
+  using chart::Tone;
+  using chart::words;
+  chart::Table layers{.caption = "Layers", .columns = {}};
+  for (const std::string& column : kColumns) layers.columns.push_back({column});
+  for (const LayerRow& row : report.rows) {
+    std::vector<chart::Cell>& line = layers.rows.emplace_back();
+    for (const std::string& cell : cells_of(row)) line.push_back(words(cell));
+    line.back().tone = row.verdict == "ok" ? Tone::kGood : Tone::kBad;
+  }
+  chart::Report page{.title = "sextant doctor: " + report.subject,
+                     .lead = "Compared with " + report.against + versions_of(report) +
+                             ". Verdict: **" + report.verdict() + "**.",
+                     .opening = {"", {layers}},
+                     .sections = {},
+                     .footer = ""};
+  chart::Table findings{
+      .columns = {{"severity"}, {"layers"}, {"field"}, {"expected"}, {"got"}, {"cause"}},
+      .stacks = true};
+  for (const ConfigFinding& found : report.result.findings) {
+    findings.rows.push_back({words(severity_of(found)), words(layers_of(found)),
+                             words(found.field, Tone::kBad), words(found.expected),
+                             words(found.got), words(found.cause)});
+  }
+  if (!findings.rows.empty()) page.sections.push_back({"Findings", {findings}});
+  std::string notes;
+  for (const Unjudged& entry : report.result.unjudged) {
+    notes += "- not judged: " + sentence_of(entry) + "\n";
+  }
+  for (const std::string& note : report.result.notes) notes += "- " + note + "\n";
+  if (!notes.empty()) page.sections.push_back({"Notes", {chart::Prose{notes}}});
+  return page;
+}
+
+}  // namespace sextant::cli
