@@ -55,11 +55,13 @@ Part only(const Part& methods, const auto& wanted) {
 
 bool is_asked(const MethodResult& method) { return !method.pairs.empty(); }
 
-// A line: the mean over seeds at each x, with its 95 % interval as a band.
-Series series(const std::string& name, std::vector<double> x, const auto& mean_at) {
-  Series line{.name = name, .x = std::move(x)};
-  for (size_t n = 0; n < line.x.size(); ++n) {
+// A line: the mean over seeds at each x that has one, with its 95 % interval as a band.
+Series series(const std::string& name, const std::vector<double>& x, const auto& mean_at) {
+  Series line{.name = name};
+  for (size_t n = 0; n < x.size(); ++n) {
     const MeanInterval mean = mean_at(n);
+    if (std::isnan(mean.mean)) continue;  // not kept (survey_record.h)
+    line.x.push_back(x[n]);
     line.y.push_back(mean.mean);
     if (mean.half) {
       line.low.push_back(mean.low());
@@ -279,12 +281,11 @@ std::vector<NamedChart> charts(const Findings& findings) {
     return loss_by_length(part, findings.settings, &LossMeans::sliding,
                           "Lost channels: " + tail_of(findings.settings));
   });
-  std::erase_if(result, [](const NamedChart& one) {  // its numbers were not kept
-    return std::ranges::none_of(one.chart.series, [](const Series& line) {
-      return std::ranges::any_of(line.y, [](double y) { return std::isfinite(y); });
-    });
-  });
-  for (NamedChart& one : result) one.chart.name = one.file;
+  for (NamedChart& one : result) {
+    one.chart.name = one.file;
+    std::erase_if(one.chart.series, [](const Series& line) { return line.y.empty(); });
+  }
+  std::erase_if(result, [](const NamedChart& one) { return one.chart.series.empty(); });
   return result;
 }
 

@@ -1,3 +1,5 @@
+// A column is a function of a method. Differences are paired, by compare.h; fill() leaves out a
+// column of which no number was kept.
 #include "sextant/lab/report/comparison.h"
 
 #include <fmt/format.h>

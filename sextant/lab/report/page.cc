@@ -1,3 +1,4 @@
+// Each section is made by a function of its own, from findings alone; report_page() orders them.
 #include "sextant/lab/report/page.h"
 
 #include <fmt/format.h>

@@ -160,7 +160,7 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
   remove_charts(directory);
   bool can_png = true;
   for (const NamedChart& named : charts(findings)) {
-    if (!named.chart.series.empty()) write_picture(named.chart, directory / named.file, can_png);
+    write_picture(named.chart, directory / named.file, can_png);
   }
   for (const NamedMap& named : maps(findings)) {
     write_picture(named.map, directory / kMapsFolder / named.file, can_png);
