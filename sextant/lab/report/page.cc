@@ -20,6 +20,7 @@
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/tables.h"
 #include "sextant/lab/result/machines.h"
+#include "sextant/lab/run/progress.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {
@@ -183,11 +184,11 @@ std::string conditions_text(const Findings& findings, const std::string& command
                             const std::string& sextant, const std::string& date) {
   const Settings& settings = findings.settings;
   const RetrievalOptions& small = settings.retrieval;
-  const std::string hours = hours_words(findings);
+  const std::string time = time_words(findings);
   std::string text = command.empty() ? "" : fmt::format("- `{}`\n", command);
   text += fmt::format("- Sextant {}{}; arms: {}{}; threads of each: {}\n", sextant,
                       date.empty() ? "" : ", the newest result of " + date, findings.results.size(),
-                      hours.empty() ? "" : ", which took " + hours + " in all", settings.threads);
+                      time.empty() ? "" : ", which took " + time + " in all", settings.threads);
   for (const Machine& machine : machines_of(findings.results)) text += "- " + machine.name + "\n";
   text += fmt::format("- Text: {}; trained on {} bytes in sequences of {}, tested on {} blocks\n",
                       size_words(findings), grouped(settings.training.bytes),
@@ -227,10 +228,10 @@ std::string size_words(const Findings& findings) {
                      parameters_words(findings, text_task(findings.settings)));
 }
 
-std::string hours_words(const Findings& findings) {
+std::string time_words(const Findings& findings) {
   double seconds = 0;
   for (const ArmResult& one : findings.results) seconds += one.train_seconds + one.test_seconds;
-  return seconds == 0 ? "" : fmt::format("{:.1f} hours", seconds / 3600);
+  return seconds == 0 ? "" : duration(seconds);
 }
 
 std::string status_of(size_t done, size_t arms) {

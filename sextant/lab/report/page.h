@@ -24,8 +24,8 @@ std::string status_of(size_t done, size_t arms);
 
 // "layers: 3, width: 128, heads: 4, 623 488 to 919 424 parameters": the text models.
 std::string size_words(const Findings& findings);
-// "11.4 hours" of all trainings and tests; empty if unknown.
-std::string hours_words(const Findings& findings);
+// "11 h 24 min" of all trainings and tests; empty if unknown.
+std::string time_words(const Findings& findings);
 
 // "17.1 thousand bytes per second and worker"; empty if nothing was trained.
 std::string speed(const Findings& findings);

@@ -68,7 +68,7 @@ chart::Table conditions_table(Surveys surveys) {
     table.rows.push_back({{.text = survey.name, .is_code = true},
                           {.text = survey.command, .is_code = true},
                           {.text = size_words(findings)},
-                          {.text = std::to_string(done) + arms, .note = hours_words(findings)},
+                          {.text = std::to_string(done) + arms, .note = time_words(findings)},
                           {.text = std::to_string(findings.fewest_seeds)},
                           {.text = survey.date},
                           {.text = fmt::format("{}", fmt::join(machines, "; "))}});
