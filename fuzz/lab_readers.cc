@@ -94,9 +94,7 @@ std::vector<std::string> samples() {
 }
 
 void read_survey(const std::string& text) {
-  const json content = checked_json(text, "results.json");
-  int64_t unknown_claims = 0;
-  lab::recorded_findings(JsonFields(content, "results.json"), unknown_claims);
+  lab::report_page(lab::survey_of(checked_json(text, "results.json"), "results.json"));
 }
 
 // With the measures of arms, and with those of the summary alone.
@@ -117,7 +115,8 @@ std::vector<std::string> surveys() {
     pairs.arm = {.label = method, .method = method, .options = "{}", .task = lab::Task::kPairs};
     pairs.retrieval = {{.length = 32, .distance = 30, .accuracy = {0.75, 0.1}}};
   }
-  json content = lab::results_json({{"settings", settings}}, lab::findings_of(arms, settings));
+  json content = lab::results_json({{"sextant", "0.2.0"}, {"settings", settings}, {"text", {}}},
+                                   lab::findings_of(arms, settings));
   std::vector<std::string> all{content.dump()};
   for (json& arm : content["arms"]) arm = {{"arm", arm["arm"]}};
   all.push_back(content.dump());

@@ -42,20 +42,6 @@ std::optional<BigramLoss> recorded_bigrams(const fs::path& arm, const Settings& 
   return {};
 }
 
-SurveyRecord record_of(const json& content, const std::string& where) {
-  const JsonFields file(content, where);
-  SurveyRecord record;
-  for (const char* name : {"sextant", "settings", "text"}) record.manifest[name] = file.at(name);
-  record.findings = recorded_findings(file, record.unknown_claims);
-  record.command = file.optional_string("command").value_or("");
-  record.date = file.optional_string("date").value_or("");
-  record.planned = record.findings.results.size();
-  if (const auto planned = file.optional_integer("planned", 0, int64_t{1} << 40)) {
-    record.planned = static_cast<size_t>(*planned);
-  }
-  return record;
-}
-
 // The results of the arms that are done; verdicts and claims follow from them.
 SurveyRecord record_of_arms(const fs::path& folder, const std::vector<fs::path>& results) {
   SurveyRecord record;
@@ -87,7 +73,7 @@ SurveyRecord record_of_folder(const fs::path& folder) {
   const bool is_complete =
       recorded.contains("arms") && recorded.at("arms").size() == results.size();
   SurveyRecord record =
-      is_complete ? record_of(recorded, file.string()) : record_of_arms(folder, results);
+      is_complete ? survey_of(recorded, file.string()) : record_of_arms(folder, results);
   record.planned = planned;
   record.date = date_of(newest);
   if (fs::exists(command)) record.command = read_file(command, kMostNoteBytes);
@@ -104,10 +90,24 @@ std::optional<BigramLoss> bigrams_of(const Corpus& corpus, const Settings& setti
                      settings.training.length / 2);
 }
 
+SurveyRecord survey_of(const json& content, const std::string& where) {
+  const JsonFields file(content, where);
+  SurveyRecord record;
+  for (const char* name : {"sextant", "settings", "text"}) record.manifest[name] = file.at(name);
+  record.findings = recorded_findings(file, record.unknown_claims);
+  record.command = file.optional_string("command").value_or("");
+  record.date = file.optional_string("date").value_or("");
+  record.planned = record.findings.results.size();
+  if (const auto planned = file.optional_integer("planned", 0, int64_t{1} << 40)) {
+    record.planned = static_cast<size_t>(*planned);
+  }
+  return record;
+}
+
 SurveyRecord read_survey(const fs::path& path) {
   SurveyRecord record = naming_file(path, [&] {
     return fs::is_directory(path) ? record_of_folder(path)
-                                  : record_of(read_json(path), path.string());
+                                  : survey_of(read_json(path), path.string());
   });
   record.name = (fs::is_directory(path) ? fs::absolute(path / "").parent_path() : path).stem();
   return record;

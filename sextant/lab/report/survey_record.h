@@ -36,6 +36,8 @@ struct SurveyRecord {
 
 // Throws Error that names the file and the field.
 SurveyRecord read_survey(const std::filesystem::path& path);
+// The same of the content of a file; `where` begins the errors.
+SurveyRecord survey_of(const nlohmann::json& content, const std::string& where);
 
 // The same of an object in the form of results.json. Counts the recorded claims that this version
 // does not know.
