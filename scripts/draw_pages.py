@@ -41,7 +41,8 @@ def linked(line):
 
 
 def drawn(program, folder):
-    """{path: content} of the pages that have blocks, and of the figures of these."""
+    """{path: content} of the pages that have blocks, and of the figures of these; None for a figure
+    beside them that no block draws."""
     def block(found):
         words = []
         for word in shlex.split(found[2]):
@@ -58,6 +59,9 @@ def drawn(program, folder):
     files = {path: BLOCK.sub(block, text) for path, text in pages.items() if BLOCK.search(text)}
     for path in sorted(folder.glob("figures/**/*.svg")):
         files[DOCS / path.relative_to(folder)] = path.read_text(encoding="utf-8")
+    for beside in {path.parent for path in files if path.suffix == ".svg"}:
+        for path in beside.glob("*.svg"):
+            files.setdefault(path, None)
     return files
 
 

@@ -28,8 +28,7 @@ std::string document(int width, int height, std::string_view title, std::string_
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" viewBox=\"0 0 {0} "
-      "{1}\""
-      " width=\"{0}\" height=\"{1}\">\n"
+      "{1}\" width=\"{0}\" height=\"{1}\">\n"
       "{2}\n<style>\n{3}{4}</style>\n"
       "<rect class=\"paper\" width=\"{0}\" height=\"{1}\"/>\n{5}</svg>\n",
       width, height, hover(title), chart_css(), css, body);

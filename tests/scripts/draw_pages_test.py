@@ -35,8 +35,9 @@ class BlockTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             program = folder / "sextant"
-            program.write_text("#!/bin/sh\nmkdir -p figures/f\necho '<svg/>' > figures/f/a.svg\n"
-                               "echo \"$@\"\n", encoding="utf-8")
+            program.write_text("#!/bin/sh\nmkdir -p figures/findings\n"
+                               "echo '<svg/>' > figures/findings/a.svg\necho \"$@\"\n",
+                               encoding="utf-8")
             program.chmod(0o755)
             work = folder / "work"
             work.mkdir()
@@ -44,7 +45,9 @@ class BlockTest(unittest.TestCase):
             page = files[draw_pages.DOCS / "findings.md"]
             self.assertIn("-->\nreport data/findings.json --part answer", page)
             self.assertIn(" --markdown\n<!-- /sextant -->", page)
-            self.assertEqual(files[draw_pages.DOCS / "figures/f/a.svg"], "<svg/>\n")
+            figures = draw_pages.DOCS / "figures/findings"
+            self.assertEqual(files[figures / "a.svg"], "<svg/>\n")
+            self.assertIsNone(files[figures / "sliding-by-length.svg"], "no block draws it")
             self.assertIn("report data/questions/claims.json data/questions/length-512.json",
                           files[draw_pages.DOCS / "questions.md"])
 

@@ -276,8 +276,7 @@ ResultTable products_table(const Findings& findings) {
 const char* caveat(const Settings& settings) {
   return settings.objective == Objective::kMasked
              ? "Loss on text shows where a method breaks past its training length. It does not "
-               "show "
-               "whether a method tells left from right, which the direction task tests."
+               "show whether a method tells left from right, which the direction task tests."
              : "Loss on text shows where a method breaks past its training length, not long-range "
                "use: a model this small gains nothing beyond a few words of context. Retrieval "
                "tests long-range use.";
