@@ -1,11 +1,16 @@
 #include "fuzz/lab_readers.h"
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "sextant/files/checked_json.h"
 #include "sextant/lab/plan/arms_file.h"
 #include "sextant/lab/plan/settings_file.h"
+#include "sextant/lab/report/model_report.h"
+#include "sextant/lab/report/report.h"
 #include "sextant/lab/report/retrieval_scores.h"
+#include "sextant/lab/report/survey_record.h"
 #include "sextant/lab/result/records.h"
 #include "sextant/lab/result/result.h"
 
@@ -88,10 +93,61 @@ std::vector<std::string> samples() {
           "\n"};
 }
 
+void read_survey(const std::string& text) {
+  lab::report_page(lab::survey_of(checked_json(text, "results.json"), "results.json"));
+}
+
+// With the measures of arms, and with those of the summary alone.
+std::vector<std::string> surveys() {
+  lab::Settings settings;
+  settings.training.length = 32;
+  settings.test.lengths = {32, 64};
+  settings.retrieval.length = 16;
+  settings.retrieval.lengths = {16, 32};
+  std::vector<lab::ArmResult> arms;
+  for (const char* method : {"rope", "t5"}) {
+    lab::ArmResult& text = arms.emplace_back();
+    text.arm = {.label = method, .method = method, .options = "{}"};
+    for (const int64_t length : settings.test.lengths) {
+      text.lengths.push_back({.length = length, .sliding = {1.5, 0.1}, .sliding_change = {0, 0}});
+    }
+    lab::ArmResult& pairs = arms.emplace_back();
+    pairs.arm = {.label = method, .method = method, .options = "{}", .task = lab::Task::kPairs};
+    pairs.retrieval = {{.length = 32, .distance = 30, .accuracy = {0.75, 0.1}}};
+  }
+  json content = lab::results_json({{"sextant", "0.2.0"}, {"settings", settings}, {"text", {}}},
+                                   lab::findings_of(arms, settings));
+  std::vector<std::string> all{content.dump()};
+  for (json& arm : content["arms"]) arm = {{"arm", arm["arm"]}};
+  all.push_back(content.dump());
+  return all;
+}
+
+void read_extension(const std::string& text) {
+  lab::extension_page(checked_json(text, "results.json"), "results.json");
+}
+
+std::vector<std::string> extensions() {
+  lab::Extension found;
+  found.model = {.train_length = 512, .blocks = 2, .stride = 8, .unit = "token"};
+  for (const char* name : {"direct", "yarn"}) {
+    lab::MeasuredCandidate& one = found.candidates.emplace_back();
+    one.candidate.name = name;
+    one.candidate.options = "{}";
+    one.lengths = {{.length = 512, .sliding = {2.5, 0.1}}, {.length = 1024, .sliding = {3, 0.1}}};
+    one.by_position = {.bin = 512, .loss = {{2.5, 0.1}, {3, 0.1}}};
+  }
+  json content = json::parse(lab::json_text(found, lab::recommend(found)));
+  content["words"] = {{"vllm", {{"candidate", "yarn"}, {"words", "--max-model-len 1024"}}},
+                      {"hugging_face", {{"candidate", "yarn"}, {"words", "{}"}}}};
+  return {content.dump()};
+}
+
 constexpr Reader kReaders[] = {
-    {"toml-arms", read_toml, toml_arms}, {"json-arms", read_json_arms, json_arms},
-    {"result", read_result, results},    {"loss-records", read_losses, losses},
-    {"samples", read_samples, samples},
+    {"toml-arms", read_toml, toml_arms},       {"json-arms", read_json_arms, json_arms},
+    {"result", read_result, results},          {"loss-records", read_losses, losses},
+    {"samples", read_samples, samples},        {"survey", read_survey, surveys},
+    {"extension", read_extension, extensions},
 };
 
 }  // namespace

@@ -36,8 +36,6 @@ import sys
 import textwrap
 import tomllib
 
-import draw_questions
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/data/literature"
 PAGES = {"en": ROOT / "docs/literature.md", "zh": ROOT / "docs/literature.zh.md"}
@@ -121,15 +119,17 @@ def measured(match):
     """The number that {SURVEY|ARM|MEASURE} stands for."""
     survey, arm, measure = match.groups()
     found = json.loads((DATA.parent / f"questions/{survey}.json").read_text("utf-8"))
-    if arm not in found["methods"]:
+    settings = found["settings"]
+    lengths = {"direction": settings["retrieval"]["length"],
+               "change": max(settings["test"]["lengths"])}
+    kind = {"direction": "direction", "change": "sliding_change"}.get(measure, "sliding")
+    length = lengths.get(measure) or int(measure)
+    means = [row["mean"] for row in found["summary"] if row["method"] == arm
+             and row["measure"] == kind and row["length"] == length]
+    if not means:
         sys.exit(f"{match[0]}: expected an arm of questions/{survey}.json")
-    method = found["methods"][arm]
-    if measure == "direction":
-        share = draw_questions.direction_at(method, found["settings"]["retrieval"]["length"])
-        return f"{share:.2f}"
-    if measure == "change":
-        return f"{method['change'][0]:+.3f}"
-    return f"{method['sliding'][measure][0]:.3f}"
+    mean = sum(means) / len(means)  # of direction over the distances
+    return f"{mean:.2f}" if kind == "direction" else f"{mean:{'+' * (measure in lengths)}.3f}"
 
 
 def filled(text, language):

@@ -24,15 +24,6 @@ def table(head, rows):
                      for cells in (head, ["---"] * len(head), *rows)) + "\n"
 
 
-def shown(value, decimals=3, sign=False):
-    """[mean, half of the interval] as "0.005 ± 0.011"; the empty string without a mean. A mean that
-    is rounded to zero has no minus."""
-    if value is None or value[0] is None:
-        return ""
-    text = f"{round(value[0], decimals) + 0.0:{'+' if sign else ''}.{decimals}f}"
-    return text if value[1] is None else f"{text} ± {value[1]:.{decimals}f}"
-
-
 def filled(page, kind, draw):
     """The page with the content of each block of the kind replaced by draw(NAME)."""
     block = re.compile(rf"(<!-- {kind}:([\w:-]+) -->\n).*?(<!-- /{kind} -->)", re.DOTALL)

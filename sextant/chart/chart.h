@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace sextant::chart {
@@ -52,6 +53,7 @@ struct LineChart {
   std::vector<Series> series;
   std::vector<Marker> markers;
   int width = 760, height = 440;  // pixels; a chart of many series grows taller
+  std::string name = {};          // of its part of a report (report.h)
 };
 
 enum class Colours {
@@ -75,6 +77,7 @@ struct HeatMap {
   std::vector<double> values;  // row-major, top row first; NaN, infinity: no value
   Colours colours = Colours::kSequential;
   int width = 640, height = 440;  // pixels; a square matrix is drawn square
+  std::string name = {};          // of its part of a report (report.h)
 };
 
 // Points of a plane with the circle of radius 1 around the origin, in one panel or several side by
@@ -108,11 +111,11 @@ std::string svg(const LineChart& chart);
 std::string svg(const HeatMap& map);
 std::string svg(const PlaneChart& chart);
 
-// The same pictures as PNG bytes, with `zoom` pixels per SVG unit. Throws Error if rsvg-convert
-// (Debian: librsvg2-bin) is not installed.
-std::string png(const LineChart& chart, double zoom = 2);
-std::string png(const HeatMap& map, double zoom = 2);
-std::string png(const PlaneChart& chart, double zoom = 2);
+using AnyChart = std::variant<LineChart, HeatMap, PlaneChart>;
+
+// The same as PNG bytes, with `zoom` pixels per SVG unit. Throws Error if rsvg-convert (Debian:
+// librsvg2-bin) is not installed.
+std::string png(const AnyChart& chart, double zoom = 2);
 
 // The data of a chart: a header line, then "series,x,y,low,high" per point, "row,column,value" per
 // cell, or "panel,series,label,x,y,arc" per point of a plane, where arc is empty. An arc above 0 of
@@ -133,13 +136,7 @@ Format format(const std::string& name);
 // Writes STEM.svg, STEM.png, ... atomically (write_file.h), and returns their paths. Creates
 // missing folders. Throws Error if a file cannot be written, or if a chart other than a heat map is
 // requested as kNpy.
-std::vector<std::filesystem::path> write_figure(const LineChart& chart,
-                                                const std::filesystem::path& stem,
-                                                std::span<const Format> formats);
-std::vector<std::filesystem::path> write_figure(const HeatMap& map,
-                                                const std::filesystem::path& stem,
-                                                std::span<const Format> formats);
-std::vector<std::filesystem::path> write_figure(const PlaneChart& chart,
+std::vector<std::filesystem::path> write_figure(const AnyChart& chart,
                                                 const std::filesystem::path& stem,
                                                 std::span<const Format> formats);
 

@@ -48,32 +48,13 @@ std::string content(const Chart& chart, Format format) {
   }
 }
 
-template <class Chart>
-std::vector<std::filesystem::path> write(const Chart& chart, const std::filesystem::path& stem,
-                                         std::span<const Format> formats) {
-  std::vector<std::filesystem::path> paths;
-  for (const Format format : formats) {
-    std::filesystem::path path = stem;
-    path += ".";
-    path += kNames[static_cast<size_t>(format)];
-    write_file(path, content(chart, format));
-    paths.push_back(path);
-  }
-  return paths;
-}
-
 }  // namespace
 
-std::string png(const LineChart& chart, double zoom) {
-  return rasterise(document(on_paper(chart), chart.title, false), zoom);
-}
-
-std::string png(const HeatMap& map, double zoom) {
-  return rasterise(document(on_paper(map), map.title, false), zoom);
-}
-
-std::string png(const PlaneChart& chart, double zoom) {
-  return rasterise(document(on_paper(chart), chart.title, false), zoom);
+std::string png(const AnyChart& chart, double zoom) {
+  const auto drawn = [&](const auto& one) {
+    return rasterise(document(on_paper(one), one.title, false), zoom);
+  };
+  return std::visit(drawn, chart);
 }
 
 Format format(const std::string& name) {
@@ -83,22 +64,18 @@ Format format(const std::string& name) {
   fail("figure: format: expected svg, png, csv or npy, but got \"" + name + "\"");
 }
 
-std::vector<std::filesystem::path> write_figure(const LineChart& chart,
+std::vector<std::filesystem::path> write_figure(const AnyChart& chart,
                                                 const std::filesystem::path& stem,
                                                 std::span<const Format> formats) {
-  return write(chart, stem, formats);
-}
-
-std::vector<std::filesystem::path> write_figure(const HeatMap& map,
-                                                const std::filesystem::path& stem,
-                                                std::span<const Format> formats) {
-  return write(map, stem, formats);
-}
-
-std::vector<std::filesystem::path> write_figure(const PlaneChart& chart,
-                                                const std::filesystem::path& stem,
-                                                std::span<const Format> formats) {
-  return write(chart, stem, formats);
+  std::vector<std::filesystem::path> paths;
+  for (const Format format : formats) {
+    std::filesystem::path path = stem;
+    path += ".";
+    path += kNames[static_cast<size_t>(format)];
+    write_file(path, std::visit([&](const auto& one) { return content(one, format); }, chart));
+    paths.push_back(path);
+  }
+  return paths;
 }
 
 }  // namespace sextant::chart

@@ -9,23 +9,12 @@
 namespace sextant::chart {
 namespace {
 
-// **strong** and `code`; an unpaired sign is kept as it is.
-std::string inline_prose(std::string_view text) {
+std::string inline_prose(std::string_view line) {
   std::string out;
-  while (!text.empty()) {
-    const bool strong = text.starts_with("**"), code = text.starts_with('`');
-    const std::string_view sign = strong ? "**" : "`";
-    const size_t end = strong || code ? text.find(sign, sign.size()) : std::string_view::npos;
-    if (end != std::string_view::npos && end > sign.size()) {
-      const std::string_view words = text.substr(sign.size(), end - sign.size());
-      const char* tag = strong ? "strong" : "code";
-      out += fmt::format("<{0}>{1}</{0}>", tag, escape(words));
-      text.remove_prefix(end + sign.size());
-      continue;
-    }
-    const size_t plain = std::min(text.find_first_of("*`", 1), text.size());
-    out += escape(text.substr(0, plain));
-    text.remove_prefix(plain);
+  for (const auto& [kind, words] : spans(line)) {
+    const char* const tag = kind == ProseSpan::Kind::kStrong ? "strong" : "code";
+    out += kind == ProseSpan::Kind::kPlain ? escape(words)
+                                           : fmt::format("<{0}>{1}</{0}>", tag, escape(words));
   }
   return out;
 }
@@ -60,6 +49,25 @@ std::string block_of_lines(std::string_view block) {
 }
 
 }  // namespace
+
+std::vector<ProseSpan> spans(std::string_view line) {
+  std::vector<ProseSpan> all;
+  while (!line.empty()) {
+    const bool strong = line.starts_with("**"), code = line.starts_with('`');
+    const std::string_view sign = strong ? "**" : "`";
+    const size_t end = strong || code ? line.find(sign, sign.size()) : std::string_view::npos;
+    if (end != std::string_view::npos && end > sign.size()) {
+      all.push_back({.kind = strong ? ProseSpan::Kind::kStrong : ProseSpan::Kind::kCode,
+                     .words = line.substr(sign.size(), end - sign.size())});
+      line.remove_prefix(end + sign.size());
+      continue;
+    }
+    const size_t plain = std::min(line.find_first_of("*`", 1), line.size());
+    all.push_back({.words = line.substr(0, plain)});
+    line.remove_prefix(plain);
+  }
+  return all;
+}
 
 std::string prose_html(std::string_view text) {
   std::string out;

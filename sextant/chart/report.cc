@@ -34,6 +34,10 @@ std::string html_of(const Details& block) {
                      prose_html(block.text));
 }
 
+std::string html_of(const Listing& block) {
+  return "<pre class=\"card\"><code>" + escape(block.text) + "</code></pre>\n";
+}
+
 std::string_view css_of(Tone tone) {
   constexpr std::string_view kNames[] = {"", "good", "bad", "quiet"};
   return kNames[static_cast<size_t>(tone)];
@@ -132,20 +136,10 @@ std::string script_data(const json& data) {
   return "<script type=\"application/json\">" + text + "</script>\n";
 }
 
-// A file name that is valid on every file system: "loss against length" -> "loss-against-length".
+// A file name that is valid on every file system.
 std::string file_name(std::string_view title, std::string_view suffix) {
-  std::string out;
-  for (const char c : title.substr(0, 60)) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    const bool upper = c >= 'A' && c <= 'Z';
-    if (plain || upper) {
-      out += upper ? static_cast<char>(c - 'A' + 'a') : c;
-    } else if (!out.empty() && out.back() != '-') {
-      out += '-';
-    }
-  }
-  while (out.ends_with('-')) out.pop_back();
-  return (out.empty() ? "figure" : out) + std::string(suffix);
+  const std::string name = slug(title.substr(0, 60));
+  return (name.empty() ? "figure" : name) + std::string(suffix);
 }
 
 // The attributes of a link that saves `content`. The content is compressed with gzip, to a fifth of

@@ -1,4 +1,4 @@
-// A report: one HTML file that needs no network and no other file.
+// A report: one HTML file that needs no network and no other file, or Markdown (markdown.h).
 //
 // It begins with a title, a few sentences and the blocks of `opening`; links to the sections
 // follow. Tables sort when a heading is clicked; charts show their values under the pointer and
@@ -31,6 +31,7 @@ struct Cell {
   double value = std::numeric_limits<double>::quiet_NaN();  // NaN sorts by text
   Tone tone = Tone::kPlain;
   std::string note = {};  // small print under the text
+  bool is_code = false;   // a name in a program's words, in Markdown set as code
 };
 Cell words(std::string text, Tone tone = Tone::kPlain);
 // A number shown with `decimals` decimal places; NaN as a dash.
@@ -48,12 +49,18 @@ struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows = {};  // each as long as columns
   bool stacks = false;  // on a narrow page each row becomes a block of lines: for text cells
+  std::string name = {};
 };
 
 // Prose that is hidden behind its summary until opened.
 struct Details {
   std::string summary;
   std::string text;  // as Prose
+};
+
+// Lines of a file or a command line, as they are.
+struct Listing {
+  std::string text;
 };
 
 // Names and values in small print, for example the settings of a run.
@@ -68,7 +75,8 @@ struct Download {
   std::string content;
 };
 
-using ReportBlock = std::variant<Prose, Details, Table, LineChart, HeatMap, NamedValues, Download>;
+using ReportBlock =
+    std::variant<Prose, Details, Listing, Table, LineChart, HeatMap, NamedValues, Download>;
 
 struct Section {
   std::string heading;
@@ -85,6 +93,14 @@ struct Report {
 };
 
 std::string html(const Report& report);
+
+// Only these parts, in this order, without title, headings and footer: "answer" (the lead and the
+// opening), a section by its heading ("claims-of-the-literature"), a table, chart or map by its
+// name or title, details by their summary. Throws Error that lists the names for one that is not
+// there.
+Report only_parts(const Report& report, const std::vector<std::string>& names);
+// The name of a table, chart, map or details; empty for other blocks.
+std::string name_of(const ReportBlock& block);
 
 // The HTML line that shows this status. A page with another status, or none, does not contain it.
 std::string status_html(const std::string& status);

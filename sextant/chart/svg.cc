@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sextant/chart/assets.h"
 #include "sextant/chart/text.h"
 
@@ -19,6 +21,17 @@ std::vector<std::string> wrapped(std::string_view words, double size, double wid
   }
   if (cut == std::string_view::npos) return {shortened(words, size, width)};
   return {std::string(words.substr(0, cut)), shortened(words.substr(cut + 1), size, width)};
+}
+
+std::string document(int width, int height, std::string_view title, std::string_view css,
+                     std::string_view body) {
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" viewBox=\"0 0 {0} "
+      "{1}\" width=\"{0}\" height=\"{1}\">\n"
+      "{2}\n<style>\n{3}{4}</style>\n"
+      "<rect class=\"paper\" width=\"{0}\" height=\"{1}\"/>\n{5}</svg>\n",
+      width, height, hover(title), chart_css(), css, body);
 }
 
 }  // namespace
@@ -58,15 +71,22 @@ std::string heading(std::string_view title, std::string_view subtitle, int width
 }
 
 std::string document(const Drawing& drawing, std::string_view title, bool dark) {
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" viewBox=\"0 0 {0} "
-      "{1}\""
-      " width=\"{0}\" height=\"{1}\">\n"
-      "{2}\n<style>\n{3}{4}</style>\n"
-      "<rect class=\"paper\" width=\"{0}\" height=\"{1}\"/>\n{5}</svg>\n",
-      drawing.width, drawing.height, hover(title), chart_css(), dark ? chart_dark_css() : "",
-      drawing.body);
+  return document(drawing.width, drawing.height, title, dark ? chart_dark_css() : "", drawing.body);
+}
+
+std::string document(const Drawing& wide, const Drawing& narrow, std::string_view title) {
+  const int height = std::max(wide.height, narrow.height * wide.width / narrow.width);
+  const auto picture = [&](const char* css, const Drawing& drawing) {
+    return fmt::format(
+        "<svg class=\"{}\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" "
+        "preserveAspectRatio=\"xMidYMin\">\n{}</svg>\n",
+        css, wide.width, height, drawing.width, drawing.height, drawing.body);
+  };
+  constexpr const char* kSwitch =
+      ".narrow { display: none; }\n"
+      "@media (max-width: 480px) { .wide { display: none; } .narrow { display: inline; } }\n";
+  return document(wide.width, height, title, std::string(chart_dark_css()) + kSwitch,
+                  picture("wide", wide) + picture("narrow", narrow));
 }
 
 }  // namespace sextant::chart

@@ -42,5 +42,8 @@ std::string heading(std::string_view title, std::string_view subtitle, int width
 
 // A standalone SVG document. Without `dark` it is for paper: white in either mode.
 std::string document(const Drawing& drawing, std::string_view title, bool dark);
+// One that shows `narrow` where the picture is less than 480 pixels wide, for pages that have only
+// one file for all screens.
+std::string document(const Drawing& wide, const Drawing& narrow, std::string_view title);
 
 }  // namespace sextant::chart

@@ -168,6 +168,20 @@ std::string pixels(double value) {
   return out == "-0" ? "0" : out;
 }
 
+std::string slug(std::string_view title) {
+  std::string out;
+  for (const char c : title) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+      out += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+  }
+  while (out.ends_with('-')) out.pop_back();
+  return out;
+}
+
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kAlphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -26,6 +26,9 @@ std::string pretty_fixed(double value, int decimals);
 // Formats a coordinate, rounded to a hundredth of a pixel.
 std::string pixels(double value);
 
+// A name of lower-case letters, digits and dashes: "Loss against length" -> "loss-against-length".
+std::string slug(std::string_view title);
+
 std::string base64(std::string_view bytes);
 
 }  // namespace sextant::chart

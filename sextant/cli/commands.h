@@ -23,6 +23,7 @@ void add_explain(CLI::App& app);
 void add_extend(CLI::App& app);
 void add_methods(CLI::App& app);
 void add_plot(CLI::App& app);
+void add_report(CLI::App& app);
 // `command_line`: the command line that the user typed, to be printed in the message on how to
 // resume.
 void add_retrieve(CLI::App& app, const std::string& command_line);

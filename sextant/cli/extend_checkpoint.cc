@@ -12,6 +12,7 @@
 #include "sextant/cli/commands.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/report/model_report.h"
+#include "sextant/lab/report/report.h"
 #include "sextant/lab/result/engine_words.h"
 #include "sextant/lab/run/measure_losses.h"
 #include "sextant/lab/run/print.h"
@@ -166,8 +167,10 @@ void extend_checkpoint(const ExtendOptions& options) {
       lab::extend_checkpoint(request, checkpoint, candidates, end);
   if (!found) end_without_result(end, folder);
   const lab::Recommendation recommendation = lab::recommend(*found);
+  const std::string text = json_of(options, checkpoint, *found, recommendation);
+  write_file(folder / lab::kResultsFile, text);
   if (evaluation.as_json) {
-    lab::print_text(json_of(options, checkpoint, *found, recommendation));
+    lab::print_text(text);
   } else {
     print_all(options, checkpoint, *found, recommendation, folder);
   }

@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
   sextant::cli::add_evaluate(app);
   sextant::cli::add_extend(app);
   sextant::cli::add_retrieve(app, typed);
+  sextant::cli::add_report(app);
   sextant::cli::add_methods(app);
   sextant::cli::add_claims(app);
   sextant::cli::add_arm(app);

@@ -23,6 +23,7 @@
 #include "sextant/files/checked_json.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/checkpoint.h"
+#include "sextant/lab/report/report.h"
 #include "sextant/lab/report/retrieval_report.h"
 #include "sextant/lab/run/measure.h"
 #include "sextant/lab/run/print.h"
@@ -195,8 +196,10 @@ void retrieve(const RetrieveOptions& options, const std::string& command_line) {
   const json facts = lab::facts_of(measurement, measurement.arms.front()).all;
   const fs::path page = measurement.folder / "report.html";
   chart::write_report(lab::report_page(scores, measurement.manifest, facts, command_line), page);
+  const std::string text = lab::json_text(scores, measurement.manifest, facts, command_line);
+  write_file(measurement.folder / lab::kResultsFile, text);
   if (options.as_json) {
-    lab::print_text(lab::json_text(scores, measurement.manifest, facts));
+    lab::print_text(text);
   } else {
     lab::print_text(lab::table(scores));
     lab::print("\n{}\n", page.string());

@@ -44,6 +44,11 @@ struct RecordIo {
     if constexpr (kWrites) return !list.empty();
     if constexpr (!kWrites) return at.has(name);
   }
+  // Whether a field is there: on writing, if the record has it.
+  bool kept(const char* name, bool written = true) const {
+    if constexpr (kWrites) return written;
+    if constexpr (!kWrites) return at.has(name);
+  }
   // A field that records lack where it has the value `absent`.
   template <class T>
   const RecordIo& unless(const char* name, T& value, const std::type_identity_t<T>& absent) const {

@@ -114,6 +114,8 @@ TEST_F(Checkpoints, AreExtendedAndTheWinnerIsSaidToEngines) {
   for (const char* file : {"extend.svg", "loss-by-position.svg", "loss-by-position.csv"}) {
     EXPECT_TRUE(fs::exists(folder_ / "out" / file)) << file;
   }
+  EXPECT_THAT(run({"report", path("out"), "--markdown", "--part", "losses"}).out,
+              HasSubstr("in nats per token on the last 512 tokens"));
   // A finished measurement is printed without a worker.
   fs::remove(folder_ / "calls.txt");
   EXPECT_EQ(extend().out, ended.out);

@@ -140,7 +140,10 @@ TEST_F(Retrieve, MeasuresReportsAndIsDone) {
   EXPECT_THAT(ended.out, HasSubstr("common-words      50.0 [10, 90]"));
   EXPECT_THAT(ended.out, HasSubstr("Effective length: less than 512 tokens"));
   EXPECT_THAT(ended.out, HasSubstr((out_ / "report.html").string()));
-  EXPECT_THAT(read_text(out_ / "report.html"), HasSubstr("ash, elm"));
+  const std::string page = read_text(out_ / "report.html");
+  EXPECT_THAT(page, HasSubstr("ash, elm"));
+  EXPECT_EQ(run({"report", out_.string()}).status, 0);
+  EXPECT_EQ(read_text(out_ / "report.html"), page) << "of results.json";
   const json arm = json::parse(read_text(out_ / "arms" / "512" / "arm.json"));
   EXPECT_EQ(arm["measure"], "retrieval");
   EXPECT_EQ(arm["model"], model_.string());

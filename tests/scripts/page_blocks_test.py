@@ -44,12 +44,6 @@ class PageBlocksTest(unittest.TestCase):
             self.assertFalse((root / "left").exists())
             self.assertEqual(written(files, root, check=True), (0, []))
 
-    def test_a_value_has_its_interval_if_it_has_one_and_zero_has_no_minus(self):
-        shown = page_blocks.shown
-        self.assertEqual([shown(None), shown([None, None]), shown([1.5, None])], ["", "", "1.500"])
-        self.assertEqual(shown([-0.0004, 0.011], sign=True), "+0.000 ± 0.011")
-        self.assertEqual(shown([0.456, 0.1], decimals=2), "0.46 ± 0.10")
-
     def test_paragraphs_wrap_at_100_columns(self):
         lines = page_blocks.paragraph("* " + "abcd " * 50 + "100 %").splitlines()
         self.assertTrue(all(len(line) <= 100 for line in lines))

@@ -55,11 +55,13 @@ Part only(const Part& methods, const auto& wanted) {
 
 bool is_asked(const MethodResult& method) { return !method.pairs.empty(); }
 
-// A line: the mean over seeds at each x, with its 95 % interval as a band.
-Series series(const std::string& name, std::vector<double> x, const auto& mean_at) {
-  Series line{.name = name, .x = std::move(x)};
-  for (size_t n = 0; n < line.x.size(); ++n) {
+// A line: the mean over seeds at each x that has one, with its 95 % interval as a band.
+Series series(const std::string& name, const std::vector<double>& x, const auto& mean_at) {
+  Series line{.name = name};
+  for (size_t n = 0; n < x.size(); ++n) {
     const MeanInterval mean = mean_at(n);
+    if (std::isnan(mean.mean)) continue;  // not kept (survey_record.h)
+    line.x.push_back(x[n]);
     line.y.push_back(mean.mean);
     if (mean.half) {
       line.low.push_back(mean.low());
@@ -110,8 +112,9 @@ LineChart loss_by_position(const Part& methods, const Settings& settings,
     middles.push_back(static_cast<double>(first) + static_cast<double>(settings.test.bin) / 2);
   }
   for (const MethodResult* const method : methods) {
-    chart.series.push_back(series(line_name(*method, method->text), middles,
-                                  [&](size_t n) { return method->loss_at.at(n); }));
+    chart.series.push_back(series(line_name(*method, method->text), middles, [&](size_t n) {
+      return n < method->loss_at.size() ? method->loss_at[n] : MeanInterval{.mean = NAN};
+    }));
   }
   return chart;
 }
@@ -216,56 +219,44 @@ std::string tail_of(const Settings& settings) {
   return fmt::format("Loss of the {} by length", scored_bytes(settings));
 }
 
-void add_trained(std::vector<NamedChart>& charts, const Part& trained, const Settings& settings) {
-  const Part asked = only(trained, is_asked);
-  add(charts, "sliding-by-length", trained, [&](const Part& part) {
-    return loss_by_length(part, settings, &LossMeans::sliding, tail_of(settings));
-  });
-  add(charts, "loss-by-length", trained, [&](const Part& part) {
-    return loss_by_length(part, settings, &LossMeans::loss, "Loss by length, in pieces");
-  });
-  add(charts, "loss-by-position", trained,
-      [&](const Part& part) { return loss_by_position(part, settings, "Loss by position"); });
-  if (settings.objective == Objective::kMasked) {
-    add(charts, "direction-by-length", asked,
-        [&](const Part& part) { return direction_by_length(part, settings); });
-  } else {
-    add(charts, "retrieval-by-distance", asked, [&](const Part& part) {
-      return retrieval_by_distance(part, settings, settings.retrieval.longest());
-    });
-    add(charts, "retrieval-by-length", asked,
-        [&](const Part& part) { return retrieval_by_length(part, settings); });
-  }
-  add(charts, "scores-by-distance", only(trained, has_scores), [&](const Part& part) {
-    return scores_by_distance(part, settings, "What distance does to scores");
-  });
-  add(charts, "training", trained, [&](const Part& part) { return training(part, settings); });
-}
-
-void add_stretches(std::vector<NamedChart>& charts, const Part& stretches,
-                   const Settings& settings) {
-  add(charts, "stretches-by-length", stretches, [&](const Part& part) {
-    return loss_by_length(part, settings, &LossMeans::sliding, "Stretches: " + tail_of(settings));
-  });
-  add(charts, "stretches-by-position", stretches, [&](const Part& part) {
-    return loss_by_position(part, settings, "Stretches: loss by position");
-  });
-  add(charts, "stretches-scores-by-distance", only(stretches, has_scores), [&](const Part& part) {
-    return scores_by_distance(part, settings, "Stretches: what distance does to scores");
-  });
-  if (settings.objective == Objective::kMasked) {
-    add(charts, "stretches-direction-by-length", only(stretches, is_asked), [&](const Part& part) {
-      LineChart chart = direction_by_length(part, settings);
-      chart.title = "Stretches: " + chart.title;
+// Charts of trained methods, or of stretches with the methods that they stretch.
+void add_all(std::vector<NamedChart>& charts, const Part& methods, const Settings& settings,
+             bool stretches) {
+  const auto add_kind = [&](std::string kind, const Part& drawn, const auto& chart_of) {
+    if (kind == "sliding-by-length" && stretches) kind = "by-length";
+    if (kind == "loss-by-position" && stretches) kind = "by-position";
+    add(charts, (stretches ? "stretches-" : "") + kind, drawn, [&](const Part& part) {
+      LineChart chart = chart_of(part);
+      if (stretches) chart.title = "Stretches: " + chart.title;
       return chart;
     });
-    return;
-  }
-  add(charts, "stretches-retrieval-by-distance", only(stretches, is_asked), [&](const Part& part) {
-    LineChart chart = retrieval_by_distance(part, settings, settings.retrieval.longest());
-    chart.title = "Stretches: " + chart.title;
-    return chart;
+  };
+  const Part asked = only(methods, is_asked);
+  add_kind("sliding-by-length", methods, [&](const Part& part) {
+    return loss_by_length(part, settings, &LossMeans::sliding, tail_of(settings));
   });
+  if (!stretches) {
+    add_kind("loss-by-length", methods, [&](const Part& part) {
+      return loss_by_length(part, settings, &LossMeans::loss, "Loss by length, in pieces");
+    });
+  }
+  add_kind("loss-by-position", methods,
+           [&](const Part& part) { return loss_by_position(part, settings, "Loss by position"); });
+  if (settings.objective == Objective::kMasked) {
+    add_kind("direction-by-length", asked,
+             [&](const Part& part) { return direction_by_length(part, settings); });
+  } else {
+    add_kind("retrieval-by-distance", asked, [&](const Part& part) {
+      return retrieval_by_distance(part, settings, settings.retrieval.longest());
+    });
+    add_kind("retrieval-by-length", asked,
+             [&](const Part& part) { return retrieval_by_length(part, settings); });
+  }
+  add_kind("scores-by-distance", only(methods, has_scores), [&](const Part& part) {
+    return scores_by_distance(part, settings, "What distance does to scores");
+  });
+  if (stretches) return;
+  add_kind("training", methods, [&](const Part& part) { return training(part, settings); });
 }
 
 }  // namespace
@@ -274,12 +265,27 @@ std::vector<NamedChart> charts(const Findings& findings) {
   std::vector<NamedChart> result;
   const Part trained =
       drawn_of(findings, [](const MethodResult& method) { return method.base.empty(); });
-  add_trained(result, trained, findings.settings);
+  add_all(result, trained, findings.settings, /*stretches=*/false);
   // Stretches, together with the methods whose weights they use.
   const Part stretches = drawn_of(findings, [](const MethodResult& method) {
     return (!method.base.empty() && method.drop_channels == 0) || method.is_base;
   });
-  if (stretches.size() >= 2) add_stretches(result, stretches, findings.settings);
+  if (stretches.size() >= 2) add_all(result, stretches, findings.settings, /*stretches=*/true);
+  const Part lost = drawn_of(findings, [&](const MethodResult& method) {
+    return method.drop_channels > 0 ||
+           std::ranges::any_of(findings.methods, [&](const MethodResult& other) {
+             return other.drop_channels > 0 && other.base == method.label;
+           });
+  });
+  add(result, "lost-channels-by-length", lost, [&](const Part& part) {
+    return loss_by_length(part, findings.settings, &LossMeans::sliding,
+                          "Lost channels: " + tail_of(findings.settings));
+  });
+  for (NamedChart& one : result) {
+    one.chart.name = one.file;
+    std::erase_if(one.chart.series, [](const Series& line) { return line.y.empty(); });
+  }
+  std::erase_if(result, [](const NamedChart& one) { return one.chart.series.empty(); });
   return result;
 }
 

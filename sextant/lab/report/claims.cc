@@ -165,7 +165,7 @@ ClaimWords words(const CheckedClaim& checked) {
   const std::vector<std::string>& failed = checked.not_learned;
   return {.measure = measure_of(checked.claim, checked.method, checked.other),
           .value = signed_fixed(checked.measured.interval),
-          .over = words(checked.measured),
+          .over = checked.over.empty() ? words(checked.measured) : checked.over,
           .bound = bound_of(checked.claim),
           .reason = failed.empty()
                         ? ""

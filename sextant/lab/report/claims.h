@@ -25,6 +25,7 @@ struct CheckedClaim {
   Measured measured;
   Outcome outcome = Outcome::kUndecided;
   std::vector<std::string> not_learned;  // for kNotLearned: labels of the arms that did not learn
+  std::string over = {};                 // the sample as recorded; empty: that of `measured`
 };
 
 // Shorter trainings decide nothing: a model must have learned something before its loss can break.

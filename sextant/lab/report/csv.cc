@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace sextant::lab {
@@ -29,6 +30,7 @@ std::string arm_csv(const ArmResult& result, const Settings& settings) {
   for (const AtLength& at : result.lengths) {
     for (const LossMeasure& measure : kMeasures) {
       const Mean& mean = at.*measure.of_arm;
+      if (std::isnan(mean.value)) continue;  // not kept
       csv += fmt::format("{},{},{},,{}\n", arm, measure.name, at.length, mean.value);
       csv += fmt::format("{},{}_standard_error,{},,{}\n", arm, measure.name, at.length, mean.error);
     }
@@ -73,6 +75,13 @@ std::string results_csv(const Findings& findings) {
   return csv;
 }
 
+std::optional<MeanInterval LossMeans::*> loss_measure(const std::string& name) {
+  for (const LossMeasure& one : kMeasures) {
+    if (name == one.name) return one.of_method;
+  }
+  return {};
+}
+
 std::vector<Summary> summary(const Findings& findings) {
   std::vector<Summary> all;
   for (const MethodResult& method : findings.methods) {
@@ -111,6 +120,7 @@ std::vector<Summary> summary(const Findings& findings) {
                      .value = at.accuracy});
     }
   }
+  std::erase_if(all, [](const Summary& row) { return std::isnan(row.value.mean); });  // not kept
   return all;
 }
 

@@ -30,6 +30,9 @@ struct Summary {
 // "sliding_minus_reference" is the loss at L minus that of the reference of learning (learned.h).
 std::vector<Summary> summary(const Findings& findings);
 
+// The mean that "loss", "sliding", "loss_change" or "sliding_change" names; nullopt for others.
+std::optional<MeanInterval LossMeans::*> loss_measure(const std::string& name);
+
 // "method,measure,length,distance,seeds,mean,half_interval95"
 std::string summary_csv(const Findings& findings);
 

@@ -200,7 +200,13 @@ std::optional<MeanInterval> MethodResult::mean_accuracy_at(int64_t length) const
     }
     if (count > 0) values.push_back(sum / count);
   }
-  if (values.empty()) return {};
+  if (values.empty()) {  // only means were kept
+    for (const AccuracyMean& at : accuracies) {
+      if (at.length == length) values.push_back(at.accuracy.mean);
+    }
+    if (!values.empty()) return MeanInterval{.mean = interval95(values).mean};
+    return {};
+  }
   return interval95(values);
 }
 
@@ -229,11 +235,15 @@ std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Se
     if (!method.pairs.empty()) method.accuracies = accuracies_of(method.pairs);
     if (method.seeds.empty()) continue;
     method.losses = losses_of(method.seeds);
+    if (method.losses.empty()) continue;  // only means were kept (survey_record.h)
     method.loss_at = means_of(method.seeds, &ArmResult::loss_at);
     method.train_loss = means_of(method.seeds, &ArmResult::train_loss);
     method.attention = attention_of(method.seeds, settings);
     method.from = trained_losses(method, methods, settings);
-    method.change = change_of(method, settings.test.longest());
+    for (const int64_t length : settings.test.lengths) {
+      method.changes.push_back(change_of(method, length));
+    }
+    method.change = method.changes.back();
     if (method.drop_channels > 0) method.lost = change_of(method, settings.training.length);
     method.verdict = verdict_on(method.change.mean);
   }

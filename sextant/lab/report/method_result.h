@@ -79,6 +79,7 @@ struct MethodResult {
   // Sliding loss at the longest length minus that at L. For a method with a base, the base's loss
   // at L is subtracted, so the cost of a stretch on short sequences counts, too.
   MeanInterval change;
+  std::vector<MeanInterval> changes;  // the same at each length, in the order of the test
   // The losses from which changes are counted, its own or those of its base, by seed.
   std::vector<TrainedLoss> from;
   // With dropped channels: sliding loss at L minus that of the base at L.

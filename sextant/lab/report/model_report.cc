@@ -245,6 +245,7 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
                     {"half_interval95", tie.behind.half.value()}});
   }
   json out = {{"train_length", extension.model.train_length},
+              {"weights", extension.model.weights},
               {"blocks", extension.model.blocks},
               {"stride", extension.model.stride},
               {"unit", unit_of(extension.model)},
@@ -264,8 +265,9 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
 LineChart chart_of(const Extension& extension, const Recommendation& recommendation) {
   const ModelEvaluation& model = extension.model;
   LineChart chart = by_length(model, "A trained rope, read past its length");
-  chart.subtitle =
-      fmt::format("{} weights; {} blocks, {}", model.weights, model.blocks, sliding_words(model));
+  chart.subtitle = fmt::format("{}{} blocks, {}",
+                               model.weights > 0 ? fmt::format("{} weights; ", model.weights) : "",
+                               model.blocks, sliding_words(model));
   for (const size_t n : drawn(extension, recommendation.best)) {
     const MeasuredCandidate& candidate = extension.candidates[n];
     chart.series.push_back(series(candidate.candidate.name, candidate.lengths, &AtLength::sliding));

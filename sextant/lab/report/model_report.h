@@ -1,9 +1,10 @@
 // The results of evaluating or extending a model, as tables, JSON and charts.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sextant/chart/chart.h"
+#include "sextant/chart/report.h"
 #include "sextant/lab/result/model_work.h"
 #include "sextant/lab/result/stretch_candidates.h"
 
@@ -24,5 +25,9 @@ chart::LineChart chart_of(const Extension& extension, const Recommendation& reco
 // The same candidates by position in the longest sequences, if losses by position were measured.
 chart::LineChart chart_by_position(const Extension& extension,
                                    const Recommendation& recommendation);
+
+// The report of what json_text() has of an extension. Throws Error that begins with `where` and
+// names the field.
+chart::Report extension_page(const nlohmann::json& content, const std::string& where);
 
 }  // namespace sextant::lab

@@ -1,74 +1,39 @@
+// Each section is made by a function of its own, from findings alone; report_page() orders them.
 #include "sextant/lab/report/page.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sextant/chart/text.h"
 #include "sextant/lab/report/advice.h"
+#include "sextant/lab/report/claims_page.h"
+#include "sextant/lab/report/comparison.h"
 #include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/pictures.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/tables.h"
 #include "sextant/lab/result/machines.h"
+#include "sextant/lab/run/progress.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {
 namespace {
 
-chart::Tone tone(Verdict verdict) {
-  if (verdict == Verdict::kNotLearned) return chart::Tone::kQuiet;
-  if (verdict == Verdict::kHolds) return chart::Tone::kGood;
-  return verdict == Verdict::kDrifts ? chart::Tone::kPlain : chart::Tone::kBad;
-}
-
-chart::Cell cell(const std::optional<MeanInterval>& found, const ResultTable::Column& column) {
-  if (!found) return chart::words("", chart::Tone::kQuiet);
-  chart::Cell cell = chart::number(found->mean, column.decimals);
-  if (column.sign && !cell.text.starts_with('-') && !cell.text.starts_with("−")) {
-    cell.text = fmt::format("+{}", cell.text);
-  }
-  if (found->half) cell.text += fmt::format(" ±{:.{}f}", *found->half, column.decimals);
-  return cell;
-}
-
-chart::Cell verdict_cell(std::optional<Verdict> verdict) {
-  return verdict ? chart::words(name(*verdict), tone(*verdict))
-                 : chart::words("", chart::Tone::kBad);
-}
-
-// Signed columns such as the change come first, so that a narrow screen shows them.
-std::vector<size_t> column_order(const ResultTable& found) {
-  std::vector<size_t> order(found.columns.size());
-  for (size_t n = 0; n < order.size(); ++n) order[n] = n;
-  std::ranges::stable_partition(order, [&](size_t n) { return found.columns[n].sign; });
-  return order;
-}
-
-chart::Table html_table(const ResultTable& found) {
-  chart::Table table{.caption = found.caption + (found.unit.empty() ? "" : ", in " + found.unit),
-                     .columns = {{.name = "method", .unit = ""}}};
-  const bool verdicts = std::ranges::any_of(
-      found.rows, [](const ResultTable::Row& row) { return row.verdict.has_value(); });
-  if (verdicts) table.columns.push_back({.name = "verdict", .unit = ""});
-  const std::vector<size_t> order = column_order(found);
-  for (const size_t n : order) {
-    table.columns.push_back({.name = found.columns[n].name, .unit = found.columns[n].unit});
-  }
-  for (const ResultTable::Row& row : found.rows) {
-    std::vector<chart::Cell> cells{chart::words(row.label)};
-    cells.front().note = row.remark;
-    if (verdicts) cells.push_back(verdict_cell(row.verdict));
-    for (const size_t n : order) {
-      cells.push_back(cell(n < row.values.size() ? row.values[n] : std::nullopt, found.columns[n]));
-    }
-    table.rows.push_back(std::move(cells));
-  }
-  return table;
+// A list item on the pairs of the small task.
+std::string far_and_near(const Settings& settings) {
+  const RetrievalOptions& small = settings.retrieval;
+  if (small.steps == 0 || small_task(settings) != Task::kPairs) return "";
+  return fmt::format(
+      "- Far pairs are at the beginning of a sequence, near ones {} tokens back. In training, in "
+      "sequences of {}, the farthest are {} tokens back.\n",
+      near_distance(small), small.length, far_distance(small.length, small));
 }
 
 // A list item on methods that are not judged.
@@ -88,9 +53,14 @@ std::string rule_of_learning(const Findings& findings) {
 
 chart::Section tables_section(const Findings& findings, size_t seeds) {
   chart::Section section{.heading = "Tables", .blocks = {}};
-  for (const ResultTable& one : tables(findings)) {
-    section.blocks.emplace_back(html_table(one));
+  const auto add = [&](const ResultTable& one) {
+    if (!one.rows.empty()) section.blocks.emplace_back(report_table(one));
+  };
+  add(comparison(findings, ""));
+  for (const MethodResult& method : findings.methods) {
+    if (method.is_base && !method.losses.empty()) add(comparison(findings, method.label));
   }
+  for (const ResultTable& one : tables(findings)) add(one);
   section.blocks.emplace_back(chart::Details{
       .summary = "How to read the tables",
       .text = fmt::format(
@@ -98,60 +68,14 @@ chart::Section tables_section(const Findings& findings, size_t seeds) {
           "above {}; in between it drifts.\n{}"
           "- The first table scores the same bytes with ever more context. In pieces, the bytes at "
           "the {} of each piece lack context, so longer pieces look a little better even for a "
-          "method that gains nothing.\n{}"
+          "method that gains nothing.\n{}{}"
           "- {}",
           kHoldsBelow, kBreaksAbove, rule_of_learning(findings),
           findings.settings.objective == Objective::kMasked ? "start and the end" : "start",
+          far_and_near(findings.settings),
           seeds > 1 ? "- Numbers are means over seeds, ± half of the 95 % interval.\n" : "",
           caveat(findings.settings))});
   return section;
-}
-
-chart::Cell outcome_cell(Outcome outcome) {
-  const chart::Tone tone = outcome == Outcome::kHolds        ? chart::Tone::kGood
-                           : outcome == Outcome::kFails      ? chart::Tone::kBad
-                           : outcome == Outcome::kNotLearned ? chart::Tone::kQuiet
-                                                             : chart::Tone::kPlain;
-  return chart::words(name(outcome), tone);
-}
-
-chart::Section claims_section(std::span<const CheckedClaim> claims) {
-  chart::Table table{.caption = "Claims, and what was measured here with its 95 % interval",
-                     .columns = {{.name = "claim", .unit = ""},
-                                 {.name = "here", .unit = ""},
-                                 {.name = "measured", .unit = ""},
-                                 {.name = "claimed", .unit = ""},
-                                 {.name = "source", .unit = ""}}};
-  table.stacks = true;
-  const auto count = [&](Outcome outcome) {
-    return std::ranges::count(claims, outcome, &CheckedClaim::outcome);
-  };
-  const auto unlearned = count(Outcome::kNotLearned);
-  for (const CheckedClaim& checked : claims) {
-    const ClaimWords said = words(checked);
-    std::vector<chart::Cell> cells{chart::words(checked.claim.text), outcome_cell(checked.outcome),
-                                   chart::words(said.value), chart::words(said.bound),
-                                   chart::words(checked.claim.source)};
-    cells[0].note = said.measure;
-    cells[1].note = said.reason;
-    cells[2].note = said.over;
-    table.rows.push_back(std::move(cells));
-  }
-  return {
-      .heading = "Claims of the literature",
-      .blocks = {
-          chart::Prose{fmt::format(
-              "Claims: {}. Held here: {}; failed: {}; undecided, with the claimed bound "
-              "inside the interval: {}{}. Intervals are over seeds if there are several, "
-              "else over the test text, which does not show how much another seed would "
-              "move them.",
-              claims.size(), count(Outcome::kHolds), count(Outcome::kFails),
-              count(Outcome::kUndecided),
-              unlearned == 0 ? ""
-                             : fmt::format("; not decided, as a method has not learned the task: "
-                                           "{}",
-                                           unlearned))},
-          std::move(table)}};
 }
 
 const char* small_task_words(const Settings& settings) {
@@ -223,9 +147,7 @@ chart::Section maps_section(const Findings& findings) {
 chart::Section data_section(const nlohmann::json& manifest, const Findings& findings) {
   chart::Section section{.heading = "Settings and data", .blocks = {}};
   chart::NamedValues items;
-  for (const auto& [path, value] : leaves_of(manifest)) {
-    items.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
-  }
+  add_settings(manifest, items);
   const std::vector<Machine> machines = machines_of(findings.results);
   for (const Machine& machine : machines) {
     const std::string arms = machines.size() == 1 ? "" : fmt::format(" ({} arms)", machine.arms);
@@ -244,7 +166,73 @@ chart::Section data_section(const nlohmann::json& manifest, const Findings& find
   return section;
 }
 
+std::string grouped(int64_t count) { return chart::pretty_fixed(static_cast<double>(count), 0); }
+
+// ", 623 488 to 919 424 parameters" of the models that were trained on a task; empty if unknown.
+std::string parameters_words(const Findings& findings, Task task) {
+  int64_t low = std::numeric_limits<int64_t>::max(), high = 0;
+  for (const ArmResult& result : findings.results) {
+    if (result.arm.task != task || !result.arm.trains() || result.weights == 0) continue;
+    low = std::min(low, result.weights);
+    high = std::max(high, result.weights);
+  }
+  if (high == 0) return "";
+  return fmt::format(", {}{} parameters", low == high ? "" : grouped(low) + " to ", grouped(high));
+}
+
+std::string conditions_text(const Findings& findings, const std::string& command,
+                            const std::string& sextant, const std::string& date) {
+  const Settings& settings = findings.settings;
+  const RetrievalOptions& small = settings.retrieval;
+  const std::string time = time_words(findings);
+  std::string text = command.empty() ? "" : fmt::format("- `{}`\n", command);
+  text += fmt::format("- Sextant {}{}; arms: {}{}; threads of each: {}\n", sextant,
+                      date.empty() ? "" : ", the newest result of " + date, findings.results.size(),
+                      time.empty() ? "" : ", which took " + time + " in all", settings.threads);
+  for (const Machine& machine : machines_of(findings.results)) text += "- " + machine.name + "\n";
+  text += fmt::format("- Text: {}; trained on {} bytes in sequences of {}, tested on {} blocks\n",
+                      size_words(findings), grouped(settings.training.bytes),
+                      settings.training.length, settings.test.blocks);
+  if (small.steps == 0) return text;
+  const Task task = small_task(settings);
+  return text + fmt::format(
+                    "- {}: layers: {}, width: {}{}; trained by {} steps of {} sequences of "
+                    "{}, tested on {} sequences of each length and distance\n",
+                    task == Task::kPairs ? "Retrieval" : "Direction", small.layers, small.width,
+                    parameters_words(findings, task), small.steps, small.batch, small.length,
+                    small.texts);
+}
+
+std::string limits_text(const Findings& findings) {
+  const Settings& settings = findings.settings;
+  return fmt::format(
+      "- Models of {} layers of width {} that read bytes are small. A larger model may rank the "
+      "methods differently, and where a claim of the literature is about such a model, an outcome "
+      "here does not refute it.\n- {}\n"
+      "- Each method has the options of its label, else its defaults, and the same schedule of "
+      "training. None is tuned, and a method that learns slowly counts as worse, or as not "
+      "learned.\n- Seeds: {}. {}\n",
+      settings.model.layers, settings.model.width, caveat(settings), findings.fewest_seeds,
+      findings.fewest_seeds > 1
+          ? "Their interval is wide where trainings differ, and a method that is not told apart "
+            "from another one is not thereby equal."
+          : "An interval over the test text does not show how much another seed would move a "
+            "number.");
+}
+
 }  // namespace
+
+std::string size_words(const Findings& findings) {
+  const DecoderOptions& model = findings.settings.model;
+  return fmt::format("layers: {}, width: {}, heads: {}{}", model.layers, model.width, model.heads,
+                     parameters_words(findings, text_task(findings.settings)));
+}
+
+std::string time_words(const Findings& findings) {
+  double seconds = 0;
+  for (const ArmResult& one : findings.results) seconds += one.train_seconds + one.test_seconds;
+  return seconds == 0 ? "" : duration(seconds);
+}
 
 std::string status_of(size_t done, size_t arms) {
   return done < arms ? fmt::format("{} of {} arms so far", done, arms) : "";
@@ -256,8 +244,16 @@ std::string speed(const Findings& findings) {
                                        : "";
 }
 
+void add_settings(const nlohmann::json& object, chart::NamedValues& out) {
+  for (const auto& [path, value] : leaves_of(object)) {
+    if (value.is_null()) continue;
+    out.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+}
+
 chart::Report report_page(const nlohmann::json& manifest, const Findings& findings,
-                          const std::string& command, const std::string& status) {
+                          const std::string& command, const std::string& status,
+                          const std::string& date) {
   const Settings& settings = findings.settings;
   const Advice advised = advice(findings);
   const std::string answer = advised.answer();
@@ -279,11 +275,17 @@ chart::Report report_page(const nlohmann::json& manifest, const Findings& findin
   const std::string unlike = unlike_machines_text(machines_of(findings.results));
   if (!unlike.empty()) report.opening.blocks.emplace_back(chart::Prose{unlike});
   report.sections.push_back(tables_section(findings, advised.seeds));
-  if (!findings.claims.empty()) report.sections.push_back(claims_section(findings.claims));
+  const Findings* const all = &findings;
+  if (!findings.claims.empty()) report.sections.push_back(claims_section(std::span(&all, 1)));
   report.sections.push_back(charts_section(findings, std::move(drawn), split));
   if (chart::Section inside = maps_section(findings); !inside.blocks.empty()) {
     report.sections.push_back(std::move(inside));
   }
+  report.sections.push_back({"Limits", {chart::Prose{limits_text(findings)}}});
+  const std::string sextant(manifest.contains("sextant") ? manifest.at("sextant").get<std::string>()
+                                                         : version());
+  report.sections.push_back(
+      {"Conditions", {chart::Prose{conditions_text(findings, command, sextant, date)}}});
   report.sections.push_back(data_section(manifest, findings));
   report.footer = fmt::format("sextant {}: {}", version(), command);
   return report;

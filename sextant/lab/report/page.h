@@ -11,11 +11,21 @@
 namespace sextant::lab {
 
 // `status` marks a report of an unfinished survey (status_of); it is empty for a complete one.
+// `date` is that of the newest result; it may be empty.
 chart::Report report_page(const nlohmann::json& manifest, const Findings& findings,
-                          const std::string& command, const std::string& status);
+                          const std::string& command, const std::string& status,
+                          const std::string& date = "");
+
+// Adds the leaves of an object, by their paths, without those that are null.
+void add_settings(const nlohmann::json& object, chart::NamedValues& out);
 
 // "3 of 42 arms so far"; empty if all arms are done.
 std::string status_of(size_t done, size_t arms);
+
+// "layers: 3, width: 128, heads: 4, 623 488 to 919 424 parameters": the text models.
+std::string size_words(const Findings& findings);
+// "11 h 24 min" of all trainings and tests; empty if unknown.
+std::string time_words(const Findings& findings);
 
 // "17.1 thousand bytes per second and worker"; empty if nothing was trained.
 std::string speed(const Findings& findings);

@@ -212,7 +212,10 @@ std::vector<NamedMap> maps(const Findings& findings) {
     if (pictures == nullptr || !method.base.empty() || pictures->attention.empty()) continue;
     all.push_back({"attention-" + method.label, attention_map(method, *pictures, settings)});
   }
-  for (NamedMap& one : all) std::ranges::replace(one.file, '/', '_');
+  for (NamedMap& one : all) {
+    std::ranges::replace(one.file, '/', '_');
+    one.map.name = one.file;
+  }
   return all;
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 13> kKinds = {"sliding-by-length",
+constexpr std::array<std::string_view, 15> kKinds = {"sliding-by-length",
                                                      "loss-by-length",
                                                      "loss-by-position",
                                                      "retrieval-by-distance",
@@ -31,14 +31,14 @@ constexpr std::array<std::string_view, 13> kKinds = {"sliding-by-length",
                                                      "stretches-by-length",
                                                      "stretches-by-position",
                                                      "stretches-retrieval-by-distance",
+                                                     "stretches-retrieval-by-length",
+                                                     "lost-channels-by-length",
                                                      "stretches-direction-by-length",
                                                      "scores-by-distance",
                                                      "stretches-scores-by-distance"};
 
 // The folder of the maps; their file names contain method labels.
 constexpr const char* kMapsFolder = "maps";
-
-constexpr const char* kResultsFile = "results.json";
 
 // Removes the charts of an earlier survey of this folder, which may have compared more methods.
 void remove_charts(const fs::path& directory) {
@@ -103,7 +103,7 @@ nlohmann::json claims_json(const Findings& findings) {
                      {"bound", checked.claim.bound},
                      {"mean", checked.measured.interval.mean},
                      {"half_interval95", checked.measured.interval.half.value()},
-                     {"over", words(checked.measured)}});
+                     {"over", words(checked).over}});
   }
   return lines;
 }
@@ -138,6 +138,7 @@ std::string results_text(const nlohmann::json& manifest, const Findings& finding
 void write_report(const fs::path& directory, const nlohmann::json& manifest,
                   const Findings& findings, const std::string& command, const std::string& status) {
   chart::write_report(report_page(manifest, findings, command, status), directory / kReportFile);
+  write_file(directory / kCommandFile, command);
 }
 
 bool is_written(const fs::path& directory, const nlohmann::json& manifest, const Findings& findings,
@@ -159,7 +160,7 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
   remove_charts(directory);
   bool can_png = true;
   for (const NamedChart& named : charts(findings)) {
-    if (!named.chart.series.empty()) write_picture(named.chart, directory / named.file, can_png);
+    write_picture(named.chart, directory / named.file, can_png);
   }
   for (const NamedMap& named : maps(findings)) {
     write_picture(named.map, directory / kMapsFolder / named.file, can_png);

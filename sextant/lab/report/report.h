@@ -19,12 +19,15 @@ struct NamedChart {
 // For trained methods: loss by length (sliding and all bytes), loss by position, retrieval by
 // distance and by length, scores by distance, and training loss by bytes read. For methods that
 // use other methods' weights, together with those other methods: sliding loss by length, loss by
-// position, scores by distance and retrieval by distance. More than ten methods are split over
-// several charts of a kind, named NAME, NAME-2, ... and sorted by change, smallest first, with
-// those that have not learned the text last. A line of such a method is marked "(not learned)".
+// position, scores by distance, retrieval by distance and by length; for those with dropped
+// channels sliding loss by length. More than ten methods are split over several charts of a kind,
+// named NAME, NAME-2, ... and sorted by change, smallest first, with those that have not learned
+// the text last. A line of such a method is marked "(not learned)".
 std::vector<NamedChart> charts(const Findings& findings);
 
 inline constexpr const char* kReportFile = "report.html";
+inline constexpr const char* kResultsFile = "results.json";
+inline constexpr const char* kCommandFile = "command.txt";  // the command line, for later reports
 
 // Writes all files of a survey: results.json, results.csv, summary.csv, report.html, and charts and
 // maps/ as SVG and PNG. Without a PNG converter no PNG is written, and a line on standard error

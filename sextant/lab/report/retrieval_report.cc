@@ -7,8 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sextant/lab/plan/settings.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/report/csv.h"
+#include "sextant/lab/report/page.h"
 #include "sextant/lab/result/format_number.h"
 #include "sextant/version.h"
 
@@ -135,8 +136,10 @@ chart::HeatMap task_map(const RetrievalScores& scores) {
 }
 
 chart::Table score_table(const RetrievalScores& scores) {
-  chart::Table table{.caption = "Expected strings found, in %, with 95 % intervals",
-                     .columns = {{.name = "task"}}};
+  chart::Table table{.caption = fmt::format("Expected strings found, in %, with 95 % intervals; {}",
+                                            samples_words(scores)),
+                     .columns = {{.name = "task"}},
+                     .name = "scores"};
   for (const int64_t length : scores.lengths) {
     table.columns.push_back({.name = std::to_string(length), .unit = "tokens"});
   }
@@ -262,7 +265,8 @@ std::string table(const RetrievalScores& scores) {
   return text + "\n" + effective_words(scores) + "\n" + missing_words(scores);
 }
 
-std::string json_text(const RetrievalScores& scores, const json& manifest, const json& facts) {
+std::string json_text(const RetrievalScores& scores, const json& manifest, const json& facts,
+                      const std::string& command) {
   json tasks = json::array(), depths = json::array();
   for (size_t n = 0; n < scores.tasks.size(); ++n) {
     tasks.push_back(
@@ -279,13 +283,27 @@ std::string json_text(const RetrievalScores& scores, const json& manifest, const
   for (const Unscored& found : unscored(scores)) {
     without.push_back({{"length", found.length}, {"count", found.count}, {"first", found.reason}});
   }
+  json samples = json::array();
+  for (const RetrievalSample& sample : scores.samples) {
+    samples.push_back({{"task", sample.task},
+                       {"length", sample.length},
+                       {"depth", sample.depth ? json(*sample.depth) : json()},
+                       {"sample", sample.sample},
+                       {"tokens", sample.tokens},
+                       {"score", sample.score ? json(*sample.score) : json()},
+                       {"expected", sample.expected},
+                       {"answer", sample.answer}});
+    if (!sample.score) samples.back()["unscored"] = sample.unscored;
+  }
   const EffectiveLength& found = scores.effective;
-  const json out = {{"settings", manifest},
+  const json out = {{"command", command},
+                    {"settings", manifest},
                     {"facts", facts},
                     {"tasks", tasks},
                     {"mean_of_tasks", lengths_json(scores, scores.over_tasks)},
                     {"depths", depths},
                     {"unscored", without},
+                    {"samples", samples},
                     {"threshold", kHandlesFrom},
                     {"effective_length", found.length},
                     {"effective_length_low", found.low},
@@ -323,19 +341,27 @@ chart::Report report_page(const RetrievalScores& scores, const json& manifest, c
               "RULER's table are others."});
   page.sections.push_back(wrong_answers(scores));
   chart::NamedValues settings;
-  for (const json* object : {&manifest, &facts}) {
-    for (const auto& [path, value] : leaves_of(*object)) {
-      if (value.is_null()) continue;
-      settings.items.emplace_back(path,
-                                  value.is_string() ? value.get<std::string>() : value.dump());
-    }
-  }
+  add_settings(manifest, settings);
+  add_settings(facts, settings);
   page.sections.push_back({"Settings and data",
                            {std::move(settings), chart::Download{.file = "retrieval.csv",
                                                                  .media_type = "text/csv",
                                                                  .content = samples_csv(scores)}}});
   page.footer = fmt::format("sextant {}: {}", version(), command);
   return page;
+}
+
+chart::Report retrieval_page(const json& content, const std::string& where) {
+  const JsonFields file(content, where);
+  if (!file.has("samples")) {
+    file.refuse("samples", "those of sextant retrieve, which older versions left out");
+  }
+  std::vector<RetrievalSample> samples;
+  for (const json& sample : file.at("samples")) {
+    samples.push_back(retrieval_sample(JsonFields(sample, where + ": samples")));
+  }
+  return report_page(retrieval_scores(std::move(samples)), file.object("settings"),
+                     file.value("facts"), file.optional_string("command").value_or(""));
 }
 
 }  // namespace sextant::lab

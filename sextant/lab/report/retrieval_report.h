@@ -24,8 +24,9 @@ std::string effective_words(const RetrievalScores& scores);
 // if there are none.
 std::string missing_words(const RetrievalScores& scores);
 
+// Everything, with the samples.
 std::string json_text(const RetrievalScores& scores, const nlohmann::json& manifest,
-                      const nlohmann::json& facts);
+                      const nlohmann::json& facts, const std::string& command = "");
 
 // "task,length,depth,sample,tokens,score,expected,answer": one line per sample.
 std::string samples_csv(const RetrievalScores& scores);
@@ -33,5 +34,9 @@ std::string samples_csv(const RetrievalScores& scores);
 // Heat maps of depths and of tasks by length, the table, wrong answers, and the settings.
 chart::Report report_page(const RetrievalScores& scores, const nlohmann::json& manifest,
                           const nlohmann::json& facts, const std::string& command);
+
+// The same page, of the text of json_text(). Throws Error that begins with `where` and names the
+// field.
+chart::Report retrieval_page(const nlohmann::json& content, const std::string& where);
 
 }  // namespace sextant::lab

@@ -54,15 +54,25 @@ void numbers(const Io& io, const char* name, auto& value, const std::string& whe
 
 template <class Io>
 void fields_of(const Io& io, RecordOf<Io, Mean>& mean) {
-  io("mean", mean.value)("standard_error", mean.error);
+  io("mean", mean.value);
+  if (io.kept("standard_error", !std::isnan(mean.error))) io("standard_error", mean.error);
+}
+
+// A mean, or an error, that was not kept is NaN.
+template <class Io>
+void mean_of(const Io& io, const char* name, RecordOf<Io, Mean>& mean) {
+  const bool kept = io.kept(name, !std::isnan(mean.value));
+  if constexpr (!Io::kWrites) mean = {.value = NAN, .error = NAN};
+  if (kept) io.record(name, mean, "result: mean");
 }
 
 template <class Io>
 void fields_of(const Io& io, RecordOf<Io, AtLength>& at) {
-  constexpr const char* kMean = "result: mean";
-  io("length", at.length).record("loss", at.loss, kMean).record("sliding", at.sliding, kMean);
-  io.record("loss_change", at.loss_change, kMean);
-  io.record("sliding_change", at.sliding_change, kMean);
+  io("length", at.length);
+  mean_of(io, "loss", at.loss);
+  mean_of(io, "sliding", at.sliding);
+  mean_of(io, "loss_change", at.loss_change);
+  mean_of(io, "sliding_change", at.sliding_change);
   io.unless("sliding_blocks", at.sliding_blocks, {});
 }
 
@@ -117,13 +127,25 @@ void fields_of(const Io& io, RecordOf<Io, Pictures>& pictures) {
 
 template <class Io>
 void fields_of(const Io& io, RecordOf<Io, ArmResult>& result) {
-  io.object("arm", result.arm)("diverged", result.diverged)("message", result.message);
-  io("weights", result.weights);
-  io("train_seconds", result.train_seconds)("test_seconds", result.test_seconds);
-  io.records("lengths", result.lengths, "result: lengths")("loss_at", result.loss_at);
-  io.records("attention", result.attention, "result: attention");
-  io.records("retrieval", result.retrieval, "result: retrieval");
-  io("train_loss", result.train_loss)("machine", result.machine);
+  // Details are written always; a file without them (survey_record.h) leaves them empty.
+  const auto detail = [&](const char* name, auto& value) {
+    if (io.kept(name)) io(name, value);
+  };
+  const auto details = [&](const char* name, auto& list, const char* where) {
+    if (io.kept(name)) io.records(name, list, where);
+  };
+  io.object("arm", result.arm);
+  detail("diverged", result.diverged);
+  detail("message", result.message);
+  detail("weights", result.weights);
+  detail("train_seconds", result.train_seconds);
+  detail("test_seconds", result.test_seconds);
+  details("lengths", result.lengths, "result: lengths");
+  detail("loss_at", result.loss_at);
+  details("attention", result.attention, "result: attention");
+  details("retrieval", result.retrieval, "result: retrieval");
+  detail("train_loss", result.train_loss);
+  detail("machine", result.machine);
   if (io.has("positions", result.positions.heads)) {
     io.record("positions", result.positions, "result: positions");
   }

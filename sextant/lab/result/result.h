@@ -11,7 +11,7 @@
 
 namespace sextant::lab {
 
-// A mean over test blocks and its standard error, in nats per byte.
+// A mean over test blocks and its standard error, in nats per byte; NaN if it was not kept.
 struct Mean {
   double value = 0, error = 0;
 };

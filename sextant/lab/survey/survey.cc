@@ -7,11 +7,9 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "sextant/files/checked_json.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/data/bigram.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/advice.h"
@@ -19,6 +17,7 @@
 #include "sextant/lab/report/findings.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
+#include "sextant/lab/report/survey_record.h"
 #include "sextant/lab/report/tables_text.h"
 #include "sextant/lab/result/machines.h"
 #include "sextant/lab/result/result.h"
@@ -188,8 +187,7 @@ SurveyEnd stopped(const SurveyOptions& options, const ScheduleEnd& end, size_t d
 SurveyEnd run_survey(const SurveyOptions& options) {
   check(options.settings);
   const Corpus corpus = read_corpus(options.text, options.settings.test.share);
-  const std::vector<std::string_view> blocks =
-      test_blocks(corpus, options.settings.test.longest(), options.settings.test.blocks);
+  test_blocks(corpus, options.settings.test.longest(), options.settings.test.blocks);
   train_window(corpus, options.settings.training.length, 0, 1, 0, 0);
   const json manifest{
       {"sextant", version()}, {"settings", options.settings}, {"text", identity(corpus)}};
@@ -219,12 +217,7 @@ SurveyEnd run_survey(const SurveyOptions& options) {
     print_text(prepared_text(options.directory, all, "survey"));
     return SurveyEnd::kDone;
   }
-  // Bytes whose neighbours on both sides are seen have no such reference.
-  std::optional<BigramLoss> bigrams;
-  if (options.settings.objective == Objective::kCausal) {
-    bigrams = bigram_loss(corpus.train, blocks, options.settings.training.length / 2);
-  }
-  const Background background{.bigrams = bigrams,
+  const Background background{.bigrams = bigrams_of(corpus, options.settings),
                               .defaults = option_defaults(options.settings.threads)};
   const bool runs = !arms.empty() && stage == Stage::kRun;
   const ScheduleEnd end = runs ? run(options, arms, manifest, background) : ScheduleEnd{};

@@ -87,13 +87,13 @@ TEST(Charts, ShowRetrievalAndReadingsApart) {
   }
   const auto trained = testing::ElementsAre("rope", "t5");
   const auto read = testing::ElementsAre("rope", "ntk");
-  EXPECT_EQ(lines.size(), 9);
+  EXPECT_EQ(lines.size(), 10);
   for (const char* kind : {"sliding-by-length", "loss-by-length", "loss-by-position", "training",
                            "retrieval-by-distance", "retrieval-by-length"}) {
     EXPECT_THAT(lines[kind], trained) << kind;
   }
-  for (const char* kind :
-       {"stretches-by-length", "stretches-by-position", "stretches-retrieval-by-distance"}) {
+  for (const char* kind : {"stretches-by-length", "stretches-by-position",
+                           "stretches-retrieval-by-distance", "stretches-retrieval-by-length"}) {
     EXPECT_THAT(lines[kind], read) << kind;
   }
 }
@@ -227,13 +227,22 @@ TEST(Report, TablesHaveTheVerdictAndTheChangeAfterTheName) {
   const std::vector<ArmResult> all{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
   const chart::Report page =
       report_page({}, findings_of(all, settings_of_results()), "sextant survey", "");
-  const auto& first = std::get<chart::Table>(page.sections.front().blocks.front());
-  std::vector<std::string> names;
-  for (const chart::Column& column : first.columns) names.push_back(column.name);
-  EXPECT_THAT(names, testing::ElementsAre("method", "verdict", "change", "32", "64"));
-  EXPECT_EQ(first.rows[0][1].text, "breaks");
-  EXPECT_EQ(first.rows[0][2].text, "+2.000");
-  EXPECT_EQ(first.rows[0][4].text, "3.500");
+  const auto table = [&](const char* name) {
+    return std::get<chart::Table>(chart::only_parts(page, {name}).sections.front().blocks.front());
+  };
+  const auto names = [](const chart::Table& table) {
+    std::vector<std::string> names;
+    for (const chart::Column& column : table.columns) names.push_back(column.name);
+    return names;
+  };
+  const chart::Table sliding = table("sliding"), compared = table("compared");
+  EXPECT_THAT(names(sliding), testing::ElementsAre("method", "verdict", "change", "32", "64"));
+  EXPECT_EQ(sliding.rows[0][1].text, "breaks");
+  EXPECT_EQ(sliding.rows[0][2].text, "+2.000");
+  EXPECT_EQ(sliding.rows[0][4].text, "3.500");
+  EXPECT_THAT(names(compared), testing::ElementsAre("method", "verdict", "minus rope", "change",
+                                                    "loss", "loss", "far 16", "far 32", "near 32"));
+  EXPECT_EQ(compared.rows[0][0].text, "t5") << "the best first";
 }
 
 TEST(Report, OfSomeArmsIsMarkedAndWrittenAnew) {

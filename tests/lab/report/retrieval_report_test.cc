@@ -247,6 +247,22 @@ TEST(RetrievalReport, JsonHasAllMeans) {
   EXPECT_EQ(found["facts"]["transformers"], "5.24.0");
 }
 
+TEST(RetrievalReport, PageIsTheSameOfItsJson) {
+  std::vector<json> records = two_tasks(17);
+  records[0] = without_score(records[0], "it is empty");
+  const RetrievalScores scores = scores_of(records);
+  const json facts{{"transformers", "5.24.0"}};
+  json content = json::parse(json_text(scores, manifest(), facts, "sextant retrieve x"));
+  EXPECT_EQ(html(retrieval_page(content, "found.json")),
+            html(report_page(scores, manifest(), facts, "sextant retrieve x")));
+  content["samples"][3]["score"] = 2;
+  EXPECT_THAT([&] { retrieval_page(content, "found.json"); },
+              testing::ThrowsMessage<Error>(HasSubstr("found.json: samples: score")));
+  content.erase("samples");
+  EXPECT_THAT([&] { retrieval_page(content, "found.json"); },
+              testing::ThrowsMessage<Error>(HasSubstr("samples: expected")));
+}
+
 TEST(RetrievalReport, CsvQuotesAnswers) {
   json one = record("variables", 512, 0, 0.5);
   one["expected"] = {"VAR A", "VAR B"};

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sextant/base/error.h"
+#include "sextant/chart/markdown.h"
 #include "sextant/lab/report/model_report.h"
 
 namespace sextant::lab {
@@ -199,6 +200,50 @@ TEST(ModelReport, DrawsTheWayRecommendedThickerHoweverManyLieBelowIt) {
   for (const chart::Series& line : chart.series) {
     EXPECT_EQ(line.emphasis, line.name == "yarn") << line.name;
   }
+}
+
+// ---- the report of what --json prints ----
+
+json content() {
+  const Extension made = extension(
+      {{"direct", 1.4, 3.0, true}, {"yarn", 1.5, 1.8, true}, {"rerope", 1.4, 1.7, false}});
+  json content = json::parse(json_text(made, recommend(made)));
+  content["model"] = "small";
+  content["words"] = {
+      {"hugging_face",
+       {{"candidate", "yarn"}, {"words", R"({"hidden_size": 8, "max_position_embeddings": 128})"}}},
+      {"vllm", nullptr},
+      {"llama_cpp", {{"candidate", "yarn"}, {"words", "--rope-scaling yarn\n"}}}};
+  return content;
+}
+
+TEST(ExtensionPage, HasTheAnswerTheTableAndTheWordsOfEngines) {
+  const chart::Report page = extension_page(content(), "found.json");
+  EXPECT_EQ(page.title, "small, stretched to 1024 bytes");
+  EXPECT_THAT(page.lead, testing::StartsWith("rerope is best for sequences of 1024"));
+  const std::string text = chart::markdown(page, "figures").text;
+  EXPECT_THAT(text, HasSubstr("| `rerope` | 1.400 | 1.700 | +0.000 ± "));
+  EXPECT_LT(text.find("| `rerope` |"), text.find("| `yarn` |"));
+  EXPECT_LT(text.find("| `yarn` |"), text.find("| `direct` |"));
+  EXPECT_THAT(text, HasSubstr("](figures/loss-by-length.svg)"));
+  EXPECT_THAT(text, HasSubstr("```\n{\n  \"max_position_embeddings\": 128\n}\n```"));
+  EXPECT_THAT(text, HasSubstr("llama.cpp: `yarn`\n\n```\n--rope-scaling yarn\n```"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("vLLM")));
+}
+
+TEST(ExtensionPage, NamesTheField) {
+  const auto error = [](const json& bad) { return [bad] { extension_page(bad, "found.json"); }; };
+  json bad = content();
+  bad["candidates"][1]["lengths"][0]["sliding"]["mean"] = "low";
+  EXPECT_THAT(error(bad),
+              ThrowsMessage<Error>(HasSubstr("found.json: candidates: lengths: sliding: "
+                                             "mean: expected a number")));
+  bad = content();
+  bad["candidates"][1]["lengths"].erase(1);
+  EXPECT_THAT(error(bad), ThrowsMessage<Error>(HasSubstr("candidates: expected the same lengths")));
+  bad = content();
+  bad["recommended"] = "x";
+  EXPECT_THAT(error(bad), ThrowsMessage<Error>(HasSubstr("recommended: expected a candidate")));
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+// A table of a survey as values: columns, each with a function from a method to its value, and the
+// methods that are its rows.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sextant/chart/report.h"
+#include "sextant/lab/report/method_result.h"
+
+namespace sextant::lab {
+
+struct ResultTable {
+  struct Column {
+    std::string name, unit = {};
+    bool sign = false;  // printed with + or -
+    int decimals = 3;
+  };
+  struct Row {
+    std::string label;
+    std::vector<std::optional<MeanInterval>> values;  // one per column
+    std::optional<Verdict> verdict = {};
+    std::string remark = {};              // "(1 of 3 diverged)", or empty
+    std::vector<std::string> notes = {};  // to the values: one per column
+  };
+  std::string name;  // "sliding": of its part of a report
+  std::string caption;
+  std::string unit = {};  // of the columns that have none of their own, or empty
+  std::vector<Column> columns = {};
+  std::vector<Row> rows = {};
+  bool in_report_only = false;  // too large for a terminal
+};
+
+struct ValueColumn {
+  ResultTable::Column column;
+  std::function<std::optional<MeanInterval>(const MethodResult&)> value;
+  std::function<std::string(const MethodResult&)> note = {};
+};
+
+// Adds the columns, and a row for each method. Values that were not kept are NaN: they are left
+// out, and so are columns that then have none.
+void fill(ResultTable& table, const std::vector<const MethodResult*>& methods,
+          const std::vector<ValueColumn>& columns, bool with_verdicts,
+          const std::function<std::string(const MethodResult&)>& remark);
+
+// "(1 of 3 diverged)"; empty if none did.
+std::string remark_of(const MethodResult& method);
+
+// The table of a report. The verdict and then signed columns, such as the change, come first, so
+// that a narrow screen shows them.
+chart::Table report_table(const ResultTable& table);
+
+}  // namespace sextant::lab
