@@ -23,12 +23,12 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-json manifest() {
+json record_manifest() {
   return {{"sextant", "0.2.0"}, {"settings", settings_of_enough()}, {"text", {{"crc32", "1"}}}};
 }
 
 // Two seeds of four encodings and a stretch, in text and retrieval.
-std::vector<ArmResult> results() {
+std::vector<ArmResult> surveyed() {
   std::vector<ArmResult> all;
   for (const uint64_t seed : {uint64_t{0}, uint64_t{1}}) {
     const double more = 0.01 * static_cast<double>(seed);
@@ -48,7 +48,7 @@ std::vector<ArmResult> results() {
 }
 
 json file() {
-  json content = results_json(manifest(), findings_of(results(), settings_of_enough()));
+  json content = results_json(record_manifest(), findings_of(surveyed(), settings_of_enough()));
   content["command"] = "sextant survey --seeds 2";
   content["date"] = "2026-11-29";
   return content;
@@ -82,9 +82,9 @@ class Record : public testing::Test {
 TEST_F(Record, OfResultsGivesThePageOfTheSurvey) {
   const SurveyRecord record = read(file());
   EXPECT_EQ(record.name, "found");
-  const Findings findings = findings_of(results(), settings_of_enough());
+  const Findings findings = findings_of(surveyed(), settings_of_enough());
   const chart::Report theirs =
-      report_page(manifest(), findings, "sextant survey --seeds 2", "", "2026-11-29");
+      report_page(record_manifest(), findings, "sextant survey --seeds 2", "", "2026-11-29");
   EXPECT_EQ(chart::html(report_page(record)), chart::html(theirs));
   EXPECT_THAT(page(record), HasSubstr("**Train with t5**"));
   EXPECT_THAT(page(record), HasSubstr("* `sextant survey --seeds 2`\n"));
@@ -188,8 +188,8 @@ TEST_F(Record, NamesTheFileAndTheField) {
 // Arms of which some are done, without results.json.
 TEST_F(Record, OfAFolderThatIsNotFinished) {
   const std::filesystem::path survey = folder_ / "survey";
-  write_json(survey / "manifest.json", manifest());
-  const std::vector<ArmResult> all = results();
+  write_json(survey / "manifest.json", record_manifest());
+  const std::vector<ArmResult> all = surveyed();
   const auto done = static_cast<size_t>(
       std::ranges::count_if(all, [](const ArmResult& one) { return is_on_text(one.arm.task); }));
   for (const ArmResult& one : all) {
@@ -212,7 +212,7 @@ TEST_F(Record, OfAFolderThatIsNotFinished) {
 
 TEST_F(Record, OfAFolderWithoutResultsIsRefused) {
   const std::filesystem::path survey = folder_ / "survey";
-  write_json(survey / "manifest.json", manifest());
+  write_json(survey / "manifest.json", record_manifest());
   std::filesystem::create_directories(survey / "arms");
   EXPECT_THAT([&] { read_survey(survey); },
               testing::ThrowsMessage<Error>(HasSubstr("expected results of arms")));
