@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Measures the project's goals for speed and memory in one run, and judges each of them.
 
-    bench/goals.py --to build/goals
+    bench/goals.py --out build/goals
 
 The programs of this folder that a goal needs run one after the other, each on the whole machine,
-and each writes a file into the folder --to. A program whose file exists is not run again, so that
+and each writes a file into the folder --out. A program whose file exists is not run again, so that
 an interrupted run continues; a new folder starts from the beginning. --only NAME,... runs some of
 the programs, and judges the existing files.
 
-    bench/goals.py --to build/goals --results bench/results --machine zen4-2c
+    bench/goals.py --out build/goals --results bench/results --machine zen4-2c
 
 writes the medians of the same files into bench/results, from which scripts/draw_figures.py draws
 docs/performance.md. The name of the machine is made from /proc/cpuinfo by default.
 
-    bench/goals.py --to build/after --before build/before --before-version COMMIT --results ...
+    bench/goals.py --out build/after --before build/before --before-version COMMIT --results ...
 
 writes instead the figures of both folders side by side (DATE-beside-goals.json); the folder of the
 earlier commit was measured with that commit's own goals.py, in the same sitting.
@@ -178,7 +178,7 @@ def record_beside(measured, before, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--to", type=pathlib.Path, required=True, help="folder of measured files")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of measured files")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release",
                         help="folder of the programs")
     parser.add_argument("--threads", type=program.positive, default=2)
@@ -209,18 +209,18 @@ def main():
     for name in options.only or []:
         if name not in known:
             parser.error(f"--only: expected some of {', '.join(known)}, but got {name}")
-    options.to.mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
     wanted = [name for name in known if options.only is None or name in options.only]
     # Before the first measurement, which a compiler beside it would disturb.
-    if "rotation" in wanted and not (options.to / "rotation.json").exists():
+    if "rotation" in wanted and not (options.out / "rotation.json").exists():
         build_program(options.build, "bench_rotate")
     for n, name in enumerate(wanted, 1):
-        file = options.to / f"{name}.json"
+        file = options.out / f"{name}.json"
         if not file.exists():
             print(f"\n---- {n} of {len(wanted)}, {name}", flush=True)
             run(name, *known[name], file)
     # Files of an earlier run with --python are used, too.
-    measured = read(options.to, dict.fromkeys([*known, *(f"peers-{size}" for size in HEAD_SIZES)]))
+    measured = read(options.out, dict.fromkeys([*known, *(f"peers-{size}" for size in HEAD_SIZES)]))
     program.write(options.json, judge(measured))
     if options.before:
         record_beside(measured, read(options.before, known), options)

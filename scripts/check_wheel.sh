@@ -70,7 +70,7 @@ alone() { # PYTHON, which has neither torch nor numpy
   local program=${1%/*}/sextant said
   "$program" --version || return 1
   "$program" explain "$root/examples/yarn.json" || return 1
-  "$program" convert "$root/examples/yarn.json" --to llama.cpp || return 1
+  "$program" convert "$root/examples/yarn.json" --as llama.cpp || return 1
   "$program" plot t5 || return 1
   "$1" -m sextant claims | tail -n 3 || return 1
   "$1" -c 'import sys; from sextant.doctor import reading

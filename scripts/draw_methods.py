@@ -112,7 +112,7 @@ def draw_pictures(command):
         for picture, words, figure in PICTURE.findall(page.read_text(encoding="utf-8")):
             method, *options = shlex.split(words)
             with tempfile.TemporaryDirectory() as folder:
-                subprocess.run([command, "plot", method, *options, "--format", "svg", "--out",
+                subprocess.run([command, "plot", method, *options, "--as", "svg", "--out",
                                 folder], check=True, stdout=subprocess.DEVNULL)
                 # Other figures' names may end alike: distance, explained-distance.
                 drawn = min(pathlib.Path(folder).glob(f"{method}*-{figure}.svg"),

@@ -4,7 +4,7 @@
 #
 #   scripts/make_wheel.sh                         for the torches of `torches` below
 #   scripts/make_wheel.sh --torch 2.10.0,2.11.0   for these
-#   scripts/make_wheel.sh --to DIR                writes the wheel there (build/wheel/dist)
+#   scripts/make_wheel.sh --out DIR               writes the wheel there (build/wheel/dist)
 #
 # The last line of standard output is the path of the wheel. A library fits the torch of its minor
 # version, with or without CUDA: it is linked to libtorch_cpu and libc10 only, by name. The
@@ -24,9 +24,9 @@ work=$builds/wheel to=$builds/wheel/dist
 while (($#)); do
   case $1 in
     --torch) torches=${2:-}; shift ;;
-    --to) to=${2:-}; shift ;;
+    --out) to=${2:-}; shift ;;
     -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
-    *) fail "unknown argument $1: expected --torch VERSION,... or --to DIR" ;;
+    *) fail "unknown argument $1: expected --torch VERSION,... or --out DIR" ;;
   esac
   (($#)) && shift || fail "expected a value after the last argument"
 done
@@ -39,7 +39,7 @@ for version in "${versions[@]}"; do
   [[ $(printf '%s\n' 2.7 "$version" | sort -V | head -n 1) == 2.7 ]] ||
     fail "--torch: expected 2.7 or later, but got $version"
 done
-[[ -n $to ]] || fail "--to: expected a folder"
+[[ -n $to ]] || fail "--out: expected a folder"
 
 lock_builds
 install "${build_packages[@]}" binutils unzip

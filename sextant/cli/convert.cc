@@ -1,4 +1,4 @@
-// sextant convert PATH --to DIALECT: writes a RoPE configuration in the format of another engine.
+// sextant convert PATH --as DIALECT: writes a RoPE configuration in the format of another engine.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <set>
@@ -17,13 +17,13 @@ namespace {
 
 struct Request {
   std::shared_ptr<ConfigRequest> config;
-  std::string to, out = "-";
+  std::string dialect, out = "-";
 };
 
 void write(const std::string& bytes, const Request& request) {
   if (request.out != "-") {
     write_file(request.out, bytes);
-  } else if (request.to == "gguf") {
+  } else if (request.dialect == "gguf") {
     lab::print_bytes(bytes);
   } else {
     lab::print_text(bytes);
@@ -64,7 +64,7 @@ void add_convert(CLI::App& app) {
       "convert", "Write a model's rotary configuration in another engine's words");
   auto request = std::make_shared<Request>();
   request->config = add_config(*command);
-  command->add_option("--to", request->to, "hf5, hf4, gguf, llama.cpp or vllm")
+  command->add_option("--as", request->dialect, "hf5, hf4, gguf, llama.cpp or vllm")
       ->required()
       ->check(CLI::IsMember({"hf5", "hf4", "gguf", "llama.cpp", "vllm"}));
   command->add_option("-o,--out", request->out, "file; - for standard output")
@@ -76,7 +76,7 @@ void add_convert(CLI::App& app) {
   command->callback([request] {
     const ReadRopeConfig read = read_rope_config(request->config->path, request->config->overrides);
     std::vector<std::string> warnings;
-    const std::string written = write_rope_config(read, request->to, warnings);
+    const std::string written = write_rope_config(read, request->dialect, warnings);
     print_warnings(read, warnings);
     write(written, *request);
   });

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -16,9 +17,11 @@
 namespace sextant::cli {
 namespace {
 
-void print(const lab::ModelEvaluation& found, const EvaluationOptions& options) {
+void print(const lab::ModelEvaluation& found, const EvaluationOptions& options,
+           const std::filesystem::path& folder) {
   lab::print_text(options.as_json ? lab::json_text(found) : lab::table(found));
-  plot(lab::chart_of(found), "loss-by-length", options);
+  if (!folder.empty())
+    write_chart(lab::chart_of(found), folder / "loss-by-length", options.as_json);
 }
 
 void evaluate_checkpoint(const EvaluationOptions& options) {
@@ -27,12 +30,13 @@ void evaluate_checkpoint(const EvaluationOptions& options) {
   lab::MeasureEnd end{};
   const std::optional<lab::ModelEvaluation> found =
       lab::evaluate_checkpoint(request, checkpoint, end);
-  if (!found) end_without_result(end, lab::folder_of(request, checkpoint));
-  print(*found, options);
+  const std::filesystem::path folder = lab::folder_of(request, checkpoint);
+  if (!found) end_without_result(end, folder);
+  print(*found, options, folder);
 }
 
 void evaluate(const EvaluationOptions& options) {
-  if (!options.plot.empty()) check_can_write(options.plot);
+  if (!options.out.empty()) check_can_write(options.out);
   if (!lab::is_model_of_bytes(options.model)) return evaluate_checkpoint(options);
   refuse_checkpoint_options("evaluate", options);
   const lab::EvaluationRequest request = request_of(options);
@@ -45,7 +49,7 @@ void evaluate(const EvaluationOptions& options) {
                                 fmt::format("block {}/{}", done, total));
                 });
   }
-  print(found, options);
+  print(found, options, options.out);
 }
 
 }  // namespace

@@ -43,12 +43,11 @@ std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command) {
                   "Of a model of bytes: cpu, cuda, or cuda:1 for the second GPU")
       ->capture_default_str();
   command.add_flag("--json", options->as_json, "Everything, for programs");
-  command.add_option("--plot", options->plot, "Folder for a chart of loss against length")
-      ->type_name("DIR");
   command
-      .add_option("--out", options->out,
-                  "Of a checkpoint: where the measurement lives; again: goes on there (else "
-                  "runs/COMMAND-MODEL)")
+      .add_option(
+          "--out", options->out,
+          "Folder for charts; of a checkpoint also for its measurement; again: goes on there (else "
+          "runs/COMMAND-MODEL)")
       ->type_name("DIR");
   command.add_option("--dtype", options->dtype, "Of a checkpoint: that of its weights")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
@@ -89,7 +88,6 @@ void refuse_checkpoint_options(const std::string& command, const EvaluationOptio
     fail(command + ": " + option + ": expected a checkpoint with tokens, but " + options.model +
          " is a model of bytes, or has no config.json");
   };
-  if (!options.out.empty()) refuse("--out");
   if (options.dtype != "auto") refuse("--dtype");
   if (options.many.prepare) refuse("--prepare");
   if (!options.many.launch.empty()) refuse("--launch");
@@ -102,13 +100,10 @@ int threads_or_cores(int threads) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-void plot(const chart::LineChart& chart, const std::string& name,
-          const EvaluationOptions& options) {
-  if (options.plot.empty()) return;
-  const std::filesystem::path stem = std::filesystem::path(options.plot) / name;
+void write_chart(const chart::LineChart& chart, const std::filesystem::path& stem, bool as_json) {
   const auto write = [&](chart::Format format) {
     for (const auto& path : chart::write_figure(chart, stem, std::span(&format, 1))) {
-      if (!options.as_json) lab::print("{}\n", path.string());
+      if (!as_json) lab::print("{}\n", path.string());
     }
   };
   write(chart::Format::kCsv);

@@ -22,14 +22,14 @@ struct EvaluationOptions {
   std::vector<std::string> text;
   int threads = 0;  // 0: the number of cores
   bool as_json = false;
-  std::string plot;  // folder
+  std::string out;  // folder of charts, and of the measurement of a checkpoint
   // Of checkpoints, which a Python worker measures.
-  std::string out, dtype = "auto";
+  std::string dtype = "auto";
   ManyMachines many;
 };
 
-// MODEL, --text, --share, --blocks, --stride, --threads, --device, --json, --plot, --out, --dtype,
-// and those of many_machines.h.
+// MODEL, --text, --share, --blocks, --stride, --threads, --device, --json, --out, --dtype, and
+// those of many_machines.h.
 std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command);
 
 // Makes a request without lengths. If no text is given, it is the default text, restricted to the
@@ -47,8 +47,8 @@ int threads_of(const EvaluationOptions& options);
 // The number of cores if `threads` is 0.
 int threads_or_cores(int threads);
 
-// Writes a chart of loss against length to a folder as SVG and CSV, and as PNG if possible. Prints
-// the paths unless the output is JSON.
-void plot(const chart::LineChart& chart, const std::string& name, const EvaluationOptions& options);
+// Writes a chart as SVG and CSV, and as PNG if possible; `stem` is its path without extension.
+// Prints the paths unless the output is JSON.
+void write_chart(const chart::LineChart& chart, const std::filesystem::path& stem, bool as_json);
 
 }  // namespace sextant::cli

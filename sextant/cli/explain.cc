@@ -22,7 +22,7 @@ namespace {
 struct Request {
   std::shared_ptr<ConfigRequest> config;
   bool as_json = false, all = false;
-  std::string plot;  // folder
+  std::string out;  // folder
 };
 
 void plot(const Subject& subject, const std::filesystem::path& folder, bool say) {
@@ -55,8 +55,8 @@ void run(const Request& request) {
   for (const Subject& subject : subjects) {
     const bool explains_columns = first != subjects.end() && &subject == &*first;
     if (!request.as_json) print(subject, request.all, explains_columns);
-    if (!request.plot.empty() && subject.config.rotates)
-      plot(subject, request.plot, !request.as_json);
+    if (!request.out.empty() && subject.config.rotates)
+      plot(subject, request.out, !request.as_json);
   }
 }
 
@@ -110,7 +110,7 @@ void add_explain(CLI::App& app) {
       ->check(within(1, 0x1p40, true));
   command->add_flag("--json", request->as_json, "everything, for programs");
   command->add_flag("--all", request->all, "a line for each pair");
-  command->add_option("--plot", request->plot, "folder for a picture of the wavelengths")
+  command->add_option("--out", request->out, "folder for a picture of the wavelengths")
       ->type_name("DIR");
   command->callback([request] { run(*request); });
 }

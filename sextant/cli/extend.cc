@@ -1,5 +1,5 @@
-// sextant extend MODEL --to LENGTH: measures candidates for using a trained rope past its training
-// length on text.
+// sextant extend MODEL --length LENGTH: measures candidates for using a trained rope past its
+// training length on text.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ namespace {
 // L, 2 L, 4 L, ... as far as they divide the length, and the length itself.
 std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
   if (trained < 1 || length % trained != 0 || length <= trained) {
-    fail(fmt::format("extend: --to: expected a multiple of the training length, {}, but got {}",
+    fail(fmt::format("extend: --length: expected a multiple of the training length, {}, but got {}",
                      trained, length));
   }
   std::vector<int64_t> lengths;
@@ -120,14 +120,16 @@ void extend(const ExtendOptions& options) {
     if (!evaluation.as_json)
       lab::print("{}: the model, stretched by {}\n", options.write, candidate->candidate.name);
   }
-  plot(lab::chart_of(found, recommendation), "extend", evaluation);
+  if (evaluation.out.empty()) return;
+  const std::filesystem::path folder = evaluation.out;
+  write_chart(lab::chart_of(found, recommendation), folder / "extend", evaluation.as_json);
 }
 
 }  // namespace
 
 void check_folders(const ExtendOptions& options) {
   const std::filesystem::path to = options.write, from = options.evaluation->model;
-  if (!options.evaluation->plot.empty()) check_can_write(options.evaluation->plot);
+  if (!options.evaluation->out.empty()) check_can_write(options.evaluation->out);
   if (options.write.empty()) return;
   check_can_write(to);
   std::error_code error;
@@ -142,7 +144,7 @@ void add_extend(CLI::App& app) {
   auto options = std::make_shared<ExtendOptions>();
   options->evaluation = add_evaluation_options(*command);
   command
-      ->add_option("--to", options->length,
+      ->add_option("--length", options->length,
                    "The length wanted; of a model of bytes a multiple of the trained one")
       ->required();
   command

@@ -152,7 +152,7 @@ void extend_checkpoint(const ExtendOptions& options) {
   lab::check_can_stretch(checkpoint);
   const int64_t trained = checkpoint.train_length;
   if (options.length <= trained) {
-    fail(fmt::format("extend: --to: expected more than the training length, {}, but got {}",
+    fail(fmt::format("extend: --length: expected more than the training length, {}, but got {}",
                      trained, options.length));
   }
   const std::vector<lab::StretchCandidate> candidates =
@@ -186,10 +186,9 @@ void extend_checkpoint(const ExtendOptions& options) {
       lab::print("{}: the model, stretched by {}\n", options.write, candidate.candidate.name);
     }
   }
-  EvaluationOptions charts = evaluation;
-  if (charts.plot.empty()) charts.plot = folder.string();
-  plot(lab::chart_of(*found, recommendation), "extend", charts);
-  plot(lab::chart_by_position(*found, recommendation), "loss-by-position", charts);
+  write_chart(lab::chart_of(*found, recommendation), folder / "extend", evaluation.as_json);
+  write_chart(lab::chart_by_position(*found, recommendation), folder / "loss-by-position",
+              evaluation.as_json);
 }
 
 }  // namespace sextant::cli

@@ -14,6 +14,7 @@
 #include "sextant/base/reason.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/many_machines.h"
+#include "sextant/cli/old_options.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/shell_word.h"
 
@@ -96,7 +97,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && is_option_of_survey(argv[1])) words.insert(words.begin() + 1, "survey");
   if (argc > 1 && is_unknown_command(app, words[1])) return kUsage;
   try {
-    words = sextant::cli::with_collected(words);
+    words = sextant::cli::with_new_names(sextant::cli::with_collected(words));
     std::vector<const char*> pointers;
     pointers.reserve(words.size());
     for (const std::string& word : words) pointers.push_back(word.c_str());

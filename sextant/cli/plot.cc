@@ -122,7 +122,7 @@ void add_method(CLI::App& plot_command, const PlottedMethod& method, const std::
   command->add_option("--out", request->folder, "folder for the files")
       ->type_name("DIR")
       ->capture_default_str();
-  command->add_option("--format", request->formats, "pictures to write")
+  command->add_option("--as", request->formats, "pictures to write")
       ->delimiter(',')
       ->check(CLI::IsMember({"svg", "png"}))
       ->capture_default_str();
@@ -150,7 +150,7 @@ void list() {
     if (why.empty() && !drawn.contains(method.name)) print_method(method.name, method.summary);
   }
   if (!left_out.empty()) lab::print_text(left_out + "\n");
-  lab::print("\nA configuration's wavelengths: sextant explain CONFIG --plot DIR\n");
+  lab::print("\nA configuration's wavelengths: sextant explain CONFIG --out DIR\n");
 }
 
 // The plot of a method that was named with options, or that is no subcommand.
@@ -190,7 +190,7 @@ void add_plot(CLI::App& app) {
   command->footer(
       "Any other method is drawn by what it makes of scores, or of the input, before training:\n"
       "  sextant plot METHOD [--heads 4] [--head-dim 32] [--length 64] [--direction causal|both]\n"
-      "                      [--out DIR] [--format svg,png]\n\n"
+      "                      [--out DIR] [--as svg,png]\n\n"
       "All take the method's own options, --options JSON or METHOD:OPTION=VALUE:...; options that\n"
       "the figures above do not show are drawn by scores, too. Other stretches of rope:\n"
       "  sextant plot rope --stretch by-parts*8\n\n"

@@ -1,4 +1,4 @@
-// sextant train CONFIG.json --to DIR: trains one model from a settings file. See
+// sextant train CONFIG.json --out DIR: trains one model from a settings file. See
 // sextant/lab/run/train_model.h.
 
 #include <CLI/CLI.hpp>
@@ -30,7 +30,7 @@ int train(const Options& options, const std::string& command_line) {
     return 0;
   }
   if (options.config.empty()) throw CLI::RequiredError("CONFIG");
-  if (options.directory.empty()) throw CLI::RequiredError("--to");
+  if (options.directory.empty()) throw CLI::RequiredError("--out");
   lab::TrainModelOptions training{.plan = lab::read_plan(options.config),
                                   .directory = options.directory,
                                   .command = command_line};
@@ -65,7 +65,7 @@ void add_train(CLI::App& app, const std::string& command_line) {
   auto options = std::make_shared<Options>();
   command->add_option("CONFIG", options->config, "JSON or TOML: what differs from --example");
   command
-      ->add_option("--to", options->directory,
+      ->add_option("--out", options->directory,
                    "Folder for the model, in Hugging Face's form; again: goes on there")
       ->type_name("DIR");
   command->add_option(

@@ -32,7 +32,7 @@ void refuse_plain_channels(const RopeConfig& config, const std::string& dialect)
   fail("convert: " + dialect + ": partial_rotary_factor: expected all " +
        std::to_string(config.head_dim) + " channels to rotate, but got " +
        std::to_string(config.rotary_dim) +
-       "; no flag says how many do, only the model's file (rope.dimension_count, which --to gguf "
+       "; no flag says how many do, only the model's file (rope.dimension_count, which --as gguf "
        "writes)");
 }
 

@@ -76,7 +76,7 @@ void warn_of_gain(const Yarn& yarn, std::vector<std::string>& warnings) {
   warnings.push_back(
       "attention_factor: this model's is " + text(gain) +
       ", and with these flags llama.cpp takes " + text(own) +
-      " unless the GGUF file says it (rope.scaling.attn_factor, which --to gguf writes). " +
+      " unless the GGUF file says it (rope.scaling.attn_factor, which --as gguf writes). " +
       engine_fact("llama.cpp.yarn_attn_factor"));
 }
 
@@ -87,7 +87,7 @@ void refuse_sections(const RopeScaling& scaling, const std::string& flags) {
       "convert: llama.cpp: mrope_section: expected none, as no flag says which pairs follow height "
       "and width, but got " +
       json(scaling.sections).dump() +
-      "; the model's GGUF file does (rope.dimension_sections, which --to gguf writes), and beside "
+      "; the model's GGUF file does (rope.dimension_sections, which --as gguf writes), and beside "
       "such a file the flags are " +
       flags);
 }

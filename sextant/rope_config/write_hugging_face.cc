@@ -217,10 +217,10 @@ json scaling_4(json& model, const RopeConfig& config) {
   const json& type = object.at("rope_type");
   if (config.scaling.query_scale.strength > 0) {
     fail(
-        "convert: hf4: llama_4_scaling_beta: expected none, as only version 5 reads it (--to hf5)");
+        "convert: hf4: llama_4_scaling_beta: expected none, as only version 5 reads it (--as hf5)");
   }
   if (type == "proportional") {
-    fail("convert: hf4: proportional: expected a scaling that version 4 has (--to hf5)");
+    fail("convert: hf4: proportional: expected a scaling that version 4 has (--as hf5)");
   }
   if (type == "longrope") return longrope_4(model, config, std::move(object));
   return type == "default" && !object.contains("mrope_section") ? json() : object;
@@ -248,12 +248,12 @@ void write_4(json& model, const std::vector<RopeConfig>& configs, const std::str
   if (configs.size() > 2 || local.parameters != "sliding_attention" ||
       local.scaling.type != "default") {
     fail("convert: hf4: expected one scaling for all layers, but got " +
-         std::to_string(configs.size()) + "; version 5 can say them (--to hf5)");
+         std::to_string(configs.size()) + "; version 5 can say them (--as hf5)");
   }
   if (local.rotary_dim != first.rotary_dim) {
     fail("convert: hf4: partial_rotary_factor: expected one for all layers, but got " +
          std::to_string(first.rotary_dim) + " and " + std::to_string(local.rotary_dim) +
-         " channels that rotate; version 5 can say them (--to hf5)");
+         " channels that rotate; version 5 can say them (--as hf5)");
   }
   model[local_base] = local.base;
 }

@@ -86,7 +86,7 @@ class Checkpoints : public testing::Test {
     return run(words, [&] { ::setenv("SEXTANT_PYTHON", path("python").c_str(), 1); });
   }
   Ended extend(std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), {"extend", path("model"), "--to", "1024", "--text", path("text"),
+    more.insert(more.begin(), {"extend", path("model"), "--length", "1024", "--text", path("text"),
                                "--blocks", "3", "--out", path("out")});
     return with_stand_in(more);
   }
@@ -186,6 +186,7 @@ TEST_F(Checkpoints, AreEvaluated) {
   EXPECT_EQ(found.at("bytes_per_token"), 4.0);
   EXPECT_EQ(found.at("stride"), 128);
   EXPECT_NEAR(found.at("lengths")[2].at("sliding").at("mean").get<double>(), 3.05, 1e-9);
+  EXPECT_TRUE(fs::exists(folder_ / "out/loss-by-length.svg"));
 }
 
 TEST_F(Checkpoints, ThatCannotBeMeasuredAreRefusedAtOnce) {
@@ -199,8 +200,9 @@ TEST_F(Checkpoints, ThatCannotBeMeasuredAreRefusedAtOnce) {
   expect_refused(extend(), path("model/config.json"));
   write_model({{"is_encoder_decoder", nullptr}});
   expect_refused(extend({"--candidates", "yam"}), "--candidates: expected all or some of direct");
-  expect_refused(with_stand_in({"extend", path("model"), "--to", "512", "--text", path("text")}),
-                 "--to: expected more than the training length, 512, but got 512");
+  expect_refused(
+      with_stand_in({"extend", path("model"), "--length", "512", "--text", path("text")}),
+      "--length: expected more than the training length, 512, but got 512");
   expect_refused(with_stand_in({"evaluate", path("model"), "--lengths", "512,256", "--text",
                                 path("text"), "--out", path("out")}),
                  "lengths: expected each above the one before");

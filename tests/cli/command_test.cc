@@ -66,12 +66,12 @@ TEST(Command, NothingForeignMovesTheCursor) {
       {"survey", "--seeds", foreign},
       {"survey", "--methods", "rope:base=" + foreign, "--dry-run"},
       {"explain", foreign},
-      {"convert", foreign, "--to", foreign},
+      {"convert", foreign, "--as", foreign},
       {"doctor", foreign + ".gguf"},
       {"plot", foreign},
       {"retrieve", foreign},
       {"claims", foreign},
-      {"train", foreign, "--to", foreign},
+      {"train", foreign, "--out", foreign},
       {"arm", foreign}};
   for (const std::vector<std::string>& words : all) {
     const Ended ended = run(words);

@@ -43,7 +43,7 @@ class ConfigPath : public ::testing::Test {
   // Writes a GGUF file without weights by `sextant convert`.
   std::string gguf() const {
     const std::string to = (folder_ / "made").string();
-    EXPECT_EQ(run({"convert", write("made.json", kGood), "--to", "gguf", "-o", to}).status, 0);
+    EXPECT_EQ(run({"convert", write("made.json", kGood), "--as", "gguf", "-o", to}).status, 0);
     std::filesystem::remove(folder_ / "made.json");
     const std::string bytes = read_text(to);
     std::filesystem::remove(to);

@@ -156,22 +156,22 @@ TEST_F(Explain, ConvertPrintsItsResultAlone) {
       "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "max_position_embeddings": 163840,
       "rope_scaling": {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0,
       "original_max_position_embeddings": 4096}, "rope_theta": 10000, "attention_dropout": NaN})");
-  const Ended converted = run({"convert", path, "--to", "hf5"});
+  const Ended converted = run({"convert", path, "--as", "hf5"});
   EXPECT_EQ(converted.status, 0);
   EXPECT_THAT(converted.err, HasSubstr("warning: mscale_all_dim also scales all scores"));
   EXPECT_THAT(converted.out, Not(HasSubstr("warning")));
   EXPECT_THAT(converted.out, HasSubstr("\"attention_dropout\": NaN")) << "as Python writes it";
   const std::string again = file("again.json", converted.out);
   EXPECT_EQ(run({"explain", again}).status, 0);
-  const Ended flags = run({"convert", path, "--to", "vllm"});
+  const Ended flags = run({"convert", path, "--as", "vllm"});
   EXPECT_EQ(flags.out.find("--hf-overrides '{"), 0U) << flags.out;
   EXPECT_EQ(flags.out.find('\n'), flags.out.size() - 1) << "one line";
   EXPECT_THAT(flags.err, HasSubstr("warning: "));
-  const Ended refused = run({"convert", path, "--to", "llama.cpp"});
+  const Ended refused = run({"convert", path, "--as", "llama.cpp"});
   EXPECT_EQ(refused.status, 1);
   EXPECT_EQ(refused.out, "");
   const std::string to = (folder_.path() / "out.json").string();
-  const Ended written = run({"convert", path, "--to", "hf5", "-o", to});
+  const Ended written = run({"convert", path, "--as", "hf5", "-o", to});
   EXPECT_EQ(written.out, "");
   EXPECT_EQ(read_text(to), converted.out);
 }
@@ -183,7 +183,7 @@ TEST_F(Explain, WhatIsConvertedReadsAlike) {
   };
   for (const char* dialect : {"hf5", "hf4", "gguf"}) {
     const std::string to = (folder_.path() / dialect).string();
-    EXPECT_EQ(run({"convert", path, "--to", dialect, "-o", to}).status, 0) << dialect;
+    EXPECT_EQ(run({"convert", path, "--as", dialect, "-o", to}).status, 0) << dialect;
     EXPECT_EQ(pairs(to), pairs(path)) << dialect;
   }
 }
@@ -191,14 +191,14 @@ TEST_F(Explain, WhatIsConvertedReadsAlike) {
 TEST_F(Explain, AFailedConversionLeavesTheFileAsItWas) {
   const std::string path = file("config.json", sextant::testing::published_configs()[1].config);
   const std::string to = file("before.json", "before");
-  EXPECT_EQ(run({"convert", path, "--to", "hf5", "-o", to}, files_of_at_most(8)).status, 1);
+  EXPECT_EQ(run({"convert", path, "--as", "hf5", "-o", to}, files_of_at_most(8)).status, 1);
   EXPECT_EQ(read_text(to), "before");
 }
 
 TEST_F(Explain, ControlCharactersOfAFileStayInIt) {
   const std::string path = file("config.json", sextant::testing::published_configs()[1].config);
   const std::string gguf = (folder_.path() / "x.gguf").string();
-  ASSERT_EQ(run({"convert", path, "--to", "gguf", "-o", gguf}).status, 0);
+  ASSERT_EQ(run({"convert", path, "--as", "gguf", "-o", gguf}).status, 0);
   const std::string bytes = read_text(gguf);
   const std::string name = "llama";
   ASSERT_NE(bytes.find(name), std::string::npos);
@@ -217,7 +217,7 @@ TEST_F(Explain, ControlCharactersOfAFileStayInIt) {
                                                   {"explain", to, "--json"},
                                                   {"doctor", to},
                                                   {"doctor", to, "--json"},
-                                                  {"convert", to, "--to", "hf5"}}) {
+                                                  {"convert", to, "--as", "hf5"}}) {
       const Ended ended = run(words);
       for (const char* hidden : {"\x1b", "\xc2\x9b", "\nsex", "\xe2\x80\xae"}) {
         EXPECT_THAT(ended.out + ended.err, Not(HasSubstr(hidden))) << words[0];
@@ -257,7 +257,7 @@ TEST_F(Explain, ErrorsNameTheKeyAndNothingForeignReachesTheTerminal) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(run({"explain", pipe}).err, HasSubstr("expected a file, but got a named pipe"));
   EXPECT_THAT(run({"explain", pipe + "s"}).err, HasSubstr("expected a file, but got none"));
-  EXPECT_EQ(run({"convert", folder_.path().string(), "--to", "morse"}).status, 2);
+  EXPECT_EQ(run({"convert", folder_.path().string(), "--as", "morse"}).status, 2);
 }
 
 }  // namespace

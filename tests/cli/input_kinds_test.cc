@@ -77,7 +77,7 @@ Words with(Words words, const Words& more) {
 const Words kText = {"--text", "@/text", "--blocks", "3"}, kOut = {"--out", "@/out"};
 const Words kEvaluate = with(with({"evaluate", "@/model", "--lengths", "512"}, kText), kOut);
 const Words kExtend =
-    with(with({"extend", "@/model", "--to", "1024", "--candidates", "pi"}, kText), kOut);
+    with(with({"extend", "@/model", "--length", "1024", "--candidates", "pi"}, kText), kOut);
 const Words kRetrieve = with({"retrieve", "@/model", "--lengths", "512", "--tasks", "needle",
                               "--samples", "2", "--depths", "2"},
                              kOut);
@@ -85,7 +85,7 @@ const Words kAsk = with({"retrieve", "@/model", "--endpoint", "http://127.0.0.1:
 const Words kSurvey = with({"survey", "--smoke", "--text", "@/text", "--share", "0.2",
                             "--retrieval-steps", "0", "--methods", "rope"},
                            kOut);
-const Words kTrain = {"train", "@/plan.json", "--to", "@/out", "--text", "@/text"};
+const Words kTrain = {"train", "@/plan.json", "--out", "@/out", "--text", "@/text"};
 const Words kArm = {"arm", "@/out/arms/direct"};
 const Words kPrepare = with(kEvaluate, {"--prepare"});
 
@@ -94,7 +94,7 @@ const std::vector<Input> kInputs = {
     {"explain_gguf", {"explain", "@/model.gguf"}, "model.gguf"},
     {"explain_folder", {"explain", "@/model"}, "model/config.json", {.named = "model"}},
     {"explain_revision", {"explain", "@/hub"}, "hub/refs/main", {.needed = false}},
-    {"convert", {"convert", "@/config.json", "--to", "hf5"}, "config.json"},
+    {"convert", {"convert", "@/config.json", "--as", "hf5"}, "config.json"},
     {"doctor_first", {"doctor", "@/config.json", "@/model.gguf"}, "config.json"},
     {"doctor_second", {"doctor", "@/config.json", "@/model.gguf"}, "model.gguf"},
     {"doctor_gguf", {"doctor", "@/model.gguf"}, "model.gguf"},
@@ -110,9 +110,9 @@ const std::vector<Input> kInputs = {
     {"survey_collect", {"survey", "--collect", "@/out"}, "out/command.json"},
     {"train_json", kTrain, "plan.json"},
     {"train_toml",
-     {"train", "@/plan.toml", "--to", "@/out", "--text", "@/none"},  // empty: all defaults
+     {"train", "@/plan.toml", "--out", "@/out", "--text", "@/none"},  // empty: all defaults
      "plan.toml"},
-    {"train_text", {"train", "@/plan.json", "--to", "@/out", "--text", "@/one.txt"}, "one.txt"},
+    {"train_text", {"train", "@/plan.json", "--out", "@/out", "--text", "@/one.txt"}, "one.txt"},
     {"train_manifest", kTrain, "out/training/manifest.json"},
     {"arm", kArm, "out/arms/direct/arm.json", {.before = kPrepare}},
     {"arm_lock", kArm, "out/arms/direct/lock", {.before = kPrepare, .needed = false}},
@@ -135,7 +135,7 @@ const std::vector<Input> kInputs = {
     {"evaluate_records", kEvaluate, "out/arms/direct/records.jsonl", {.before = kEvaluate}},
     {"evaluate_facts", kEvaluate, "out/arms/direct/done.json", {.before = kEvaluate}},
     {"extend_config", kExtend, "model/config.json", {.named = "model"}},
-    {"extend_text", with({"extend", "@/model", "--to", "1024", "--text", "@/one.txt"}, kOut),
+    {"extend_text", with({"extend", "@/model", "--length", "1024", "--text", "@/one.txt"}, kOut),
      "one.txt"},
     {"extend_records", kExtend, "out/arms/pi/records.jsonl", {.before = kExtend}},
     {"retrieve_config", kRetrieve, "model/config.json", {.named = "model"}},
@@ -164,7 +164,7 @@ const std::vector<Input> kInputs = {
      "out/model.safetensors",
      {.before = kTrain}},
     {"extend_bytes_weights",
-     with({"extend", "@/out", "--to", "64"}, kText),
+     with({"extend", "@/out", "--length", "64"}, kText),
      "out/model.safetensors",
      {.before = kTrain}},
 #endif
@@ -181,7 +181,7 @@ class Inputs : public testing::TestWithParam<Input> {
     write("hub/refs/main", "a");
     write("model/tokenizer.json", "{}");
     write("model/model.safetensors", "weights");
-    EXPECT_EQ(ended({"convert", "@/config.json", "--to", "gguf", "--out", "@/model.gguf"}).status,
+    EXPECT_EQ(ended({"convert", "@/config.json", "--as", "gguf", "--out", "@/model.gguf"}).status,
               0);
     write("examined.json", "{}");
     write("plan.json", kPlan);

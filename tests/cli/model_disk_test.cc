@@ -27,7 +27,7 @@ class ModelDisk : public Model {
  protected:
   std::vector<std::string> extend_words(const std::string& model,
                                         const std::vector<std::string>& more) const {
-    std::vector<std::string> words{"extend", path(model),  "--to",     "64",
+    std::vector<std::string> words{"extend", path(model),  "--length", "64",
                                    "--text", path("text"), "--blocks", "4"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
@@ -98,7 +98,7 @@ TEST_F(ModelDisk, AFullOneTakesNoStretchedModelAndNoChart) {
     expect_same(std::string("longer/") + file, std::string("whole/") + file);
   }
 
-  const OwnMounts drawing(folder_.path(), evaluate_words("model", {"--plot", path("out/plots")}));
+  const OwnMounts drawing(folder_.path(), evaluate_words("model", {"--out", path("out/plots")}));
   drawing.run(
       "mount -t tmpfs -o size=12k tmpfs out && sextant full && "
       "mount -o remount,size=64m out && sextant roomy && cp -r out/plots .");
@@ -139,8 +139,8 @@ TEST_F(ModelDisk, WhatCannotBeWrittenIsSaidBeforeTheWork) {
     EXPECT_EQ(mounts.ended("sealed").out, "");
   };
   sealed(extend_words("model", {"--write", path("out/longer")}), "write " + path("out") + "/");
-  sealed(extend_words("model", {"--plot", path("out")}), "write " + path("out") + "/");
-  sealed(evaluate_words("model", {"--plot", path("out/a/b")}), "write " + path("out") + "/");
+  sealed(extend_words("model", {"--out", path("out")}), "write " + path("out") + "/");
+  sealed(evaluate_words("model", {"--out", path("out/a/b")}), "write " + path("out") + "/");
   sealed(train_words("out"), "training: cannot make " + path("out/training"));
   EXPECT_THAT(run(extend_words("model", {"--write", path("model")})).err,
               HasSubstr("--write: expected another folder than that of the model"));
@@ -168,7 +168,7 @@ TEST_F(ModelDisk, WhatCannotBeReadIsNamed) {
   // The file can be opened, but reading its beginning is an input/output error.
   const fs::path broken = "/proc/self/mem";
   expect({"evaluate", path("model"), "--lengths", "32", "--text", broken}, broken);
-  expect({"extend", path("model"), "--to", "64", "--text", broken}, broken);
+  expect({"extend", path("model"), "--length", "64", "--text", broken}, broken);
   expect(train_words("new", {"--text", broken}), broken);
   EXPECT_FALSE(fs::exists(folder_ / "new"));
   for (const char* name : {"model.safetensors", "config.json"}) {

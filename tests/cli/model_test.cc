@@ -25,10 +25,11 @@ using testing::Not;
 TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
   const Ended trained = train("model");
   ASSERT_EQ(trained.status, 0) << trained.err;
-  EXPECT_THAT(trained.out, AllOf(HasSubstr("trained on texts of 32 bytes for 300 steps"),
-                                 HasSubstr("transformers loads it as LlamaForCausalLM"),
-                                 HasSubstr("sextant extend " + path("model") + " --to 256 --text " +
-                                           path("text") + " --share 0.2\n")));
+  EXPECT_THAT(trained.out,
+              AllOf(HasSubstr("trained on texts of 32 bytes for 300 steps"),
+                    HasSubstr("transformers loads it as LlamaForCausalLM"),
+                    HasSubstr("sextant extend " + path("model") + " --length 256 --text " +
+                              path("text") + " --share 0.2\n")));
   for (const char* file : {"config.json", "model.safetensors", "tokenizer.json"}) {
     EXPECT_TRUE(fs::exists(folder_ / "model" / file)) << file;
   }
@@ -37,7 +38,7 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
   EXPECT_EQ(again.out, trained.out);
 
   const Ended evaluated = run({"evaluate", path("model"), "--lengths", "32,64,128", "--text",
-                               path("text"), "--share", "0.2", "--json", "--plot", path("plots")});
+                               path("text"), "--share", "0.2", "--json", "--out", path("plots")});
   ASSERT_EQ(evaluated.status, 0) << evaluated.err;
   const json found = json::parse(evaluated.out);
   EXPECT_EQ(found.at("train_length"), 32);
@@ -46,7 +47,7 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
   EXPECT_LT(found.at("lengths")[0].at("loss").at("mean").get<double>(), 3.5);  // chance: 5.5
   EXPECT_TRUE(fs::exists(folder_ / "plots/loss-by-length.svg"));
 
-  const Ended extended = run({"extend", path("model"), "--to", "128", "--text", path("text"),
+  const Ended extended = run({"extend", path("model"), "--length", "128", "--text", path("text"),
                               "--share", "0.2", "--write", path("longer"), "--json"});
   ASSERT_EQ(extended.status, 0) << extended.err;
   const json candidates = json::parse(extended.out);
@@ -67,14 +68,14 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
   }
   EXPECT_EQ(written, 1);
   // The error comes before the text is read, which does not exist.
-  const Ended unknown = run({"extend", path("model"), "--to", "128", "--text", path("none"),
+  const Ended unknown = run({"extend", path("model"), "--length", "128", "--text", path("none"),
                              "--write", path("other"), "--choose", "yam"});
   EXPECT_EQ(unknown.status, 1);
   EXPECT_THAT(unknown.err,
               AllOf(HasSubstr("--choose: expected one of direct pi"), HasSubstr("but got yam")));
   EXPECT_FALSE(fs::exists(folder_ / "other"));
   // The first candidate is the unchanged model.
-  EXPECT_THAT(run({"extend", path("model"), "--to", "64", "--text", path("text")}).out,
+  EXPECT_THAT(run({"extend", path("model"), "--length", "64", "--text", path("text")}).out,
               AllOf(HasSubstr("\ndirect "), HasSubstr("\nyarn "), HasSubstr("Recommended: ")));
 }
 
@@ -87,7 +88,7 @@ TEST_F(Model, SaysNextOnlyWhatAShellCanReadAndTheTextHeldOutIsLongEnoughFor) {
                     text = " --text " + path("text");
   EXPECT_THAT(trained.out,
               AllOf(HasSubstr("sextant evaluate " + model + " --lengths 256,512,1024" + text),
-                    HasSubstr("sextant extend " + model + " --to 1024" + text)));
+                    HasSubstr("sextant extend " + model + " --length 1024" + text)));
   write_plan({{"training", {{"length", 1024}}}, {"test", {{"blocks", 2}}}});
   const Ended longest = train("long");
   ASSERT_EQ(longest.status, 0) << longest.err;
@@ -100,7 +101,7 @@ TEST_F(Model, OfTrainedFrequenciesIsNotExtended) {
   const Ended trained = train("model");
   ASSERT_EQ(trained.status, 0) << trained.err;
   EXPECT_THAT(trained.out, AllOf(HasSubstr("sextant evaluate "), Not(HasSubstr("sextant extend"))));
-  const Ended extended = run({"extend", path("model"), "--to", "64", "--text", path("text")});
+  const Ended extended = run({"extend", path("model"), "--length", "64", "--text", path("text")});
   EXPECT_EQ(extended.status, 1);
   EXPECT_THAT(extended.err, HasSubstr("extend: options: train: expected false"));
 }
@@ -109,7 +110,7 @@ TEST_F(Model, WithNoWordsInConfigJsonNeedsAChoiceToBeWritten) {
   write_plan({{"options", {{"dim", 8}}}});
   ASSERT_EQ(train("model").status, 0);
   const Ended extended =
-      run({"extend", path("model"), "--to", "64", "--text", path("text"), "--blocks", "2"});
+      run({"extend", path("model"), "--length", "64", "--text", path("text"), "--blocks", "2"});
   EXPECT_EQ(extended.status, 0) << extended.err;
   EXPECT_THAT(extended.out, AllOf(HasSubstr("has words for none of them.\n"),
                                   HasSubstr("\n--write DIR needs --choose NAME here.\n")));
@@ -149,7 +150,7 @@ TEST_F(Model, InterruptedSaysHowToGoOn) {
   ::kill(-running.process(), SIGHUP);  // to the whole group, as a terminal that is closed does
   EXPECT_EQ(running.wait(), 128 + SIGHUP) << running.err();
   EXPECT_THAT(running.err(),
-              AllOf(HasSubstr("To go on:\n  " SEXTANT_COMMAND " train "), HasSubstr("--to")));
+              AllOf(HasSubstr("To go on:\n  " SEXTANT_COMMAND " train "), HasSubstr("--out")));
   EXPECT_EQ(train("stopped").status, 0);
 }
 
@@ -161,7 +162,7 @@ TEST_F(Model, AMethodThatTransformersHasNotIsSaidToBeSo) {
               AllOf(HasSubstr("Sextant's own form"), HasSubstr("t5 has no architecture there")));
   EXPECT_EQ(run({"evaluate", path("model"), "--lengths", "32,64", "--text", path("text")}).status,
             0);
-  const Ended extended = run({"extend", path("model"), "--to", "64", "--text", path("text")});
+  const Ended extended = run({"extend", path("model"), "--length", "64", "--text", path("text")});
   EXPECT_EQ(extended.status, 1);
   EXPECT_THAT(extended.err, HasSubstr("method: expected rope"));
 }
@@ -184,7 +185,7 @@ TEST_F(Model, WhatIsWrongInAPlanIsNamed) {
   expect({{"text", {"/nowhere/at/all"}}}, "/nowhere/at/all");
   write_text(folder_ / "plan.json", "{\"seed\": ");
   EXPECT_THAT(train("model").err, HasSubstr("plan.json: \"seed\": expected JSON"));
-  EXPECT_EQ(run({"train", "--to", path("model")}).status, 2);
+  EXPECT_EQ(run({"train", "--out", path("model")}).status, 2);
 }
 
 TEST_F(Model, ADeviceThatIsNotThereIsNamed) {

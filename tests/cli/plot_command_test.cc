@@ -52,7 +52,7 @@ class Command : public testing::Test {
 };
 
 TEST_F(Command, WritesPicturesAndTheirNumbersAndSaysWhere) {
-  const Outcome outcome = run("plot rope --dim 8 --length 16 --format svg --out pictures/deep");
+  const Outcome outcome = run("plot rope --dim 8 --length 16 --as svg --out pictures/deep");
   EXPECT_EQ(outcome.status, 0) << outcome.words;
   EXPECT_EQ(outcome.words,
             "pictures/deep/rope-vectors.npy\npictures/deep/rope-vectors.svg\n"
@@ -88,12 +88,12 @@ TEST_F(Command, SaysWhatIsWrongWithACommandLine) {
   expect("plot rope --heads 4", "not expected");
   expect("plot dynamic-pi --factor 4", "not expected");
   expect("plot rope and-more", "not expected");
-  expect("plot rope --format gif", "gif");
+  expect("plot rope --as gif", "gif");
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
 }
 
 TEST_F(Command, PrintsAndWritesTheShareThatDistanceExplains) {
-  const Outcome outcome = run("plot sinusoidal --length 16 --heads 2 --format svg --out .");
+  const Outcome outcome = run("plot sinusoidal --length 16 --heads 2 --as svg --out .");
   EXPECT_EQ(outcome.status, 0) << outcome.words;
   EXPECT_THAT(outcome.words, HasSubstr("./sinusoidal-explained.csv\n"));
   EXPECT_THAT(outcome.words, HasSubstr("that distance explains\n"));
@@ -108,7 +108,7 @@ TEST_F(Command, PrintsAndWritesTheShareThatDistanceExplains) {
 
 TEST_F(Command, MethodsOwnOptionsAreThoseOfThePlot) {
   const auto bias = [&](const std::string& arguments, const std::string& label) {
-    const Outcome outcome = run("plot " + arguments + " --length 8 --format svg --out .");
+    const Outcome outcome = run("plot " + arguments + " --length 8 --as svg --out .");
     EXPECT_EQ(outcome.status, 0) << outcome.words;
     const std::filesystem::path file = folder_ / (label + "-bias.npy");
     const NpyMatrix drawn = read_npy(file);
@@ -122,10 +122,10 @@ TEST_F(Command, MethodsOwnOptionsAreThoseOfThePlot) {
             typed);
   EXPECT_EQ(bias("alibi:max_bias=4 --direction both --options '{\"future_scale\": 2}'", own),
             typed);
-  EXPECT_EQ(run("plot clock:periods=[4,6] --length 8 --out . --format svg").status, 0);
-  EXPECT_EQ(run("plot t5:bidirectional=true --length 8 --out . --format svg").status, 0);
-  EXPECT_EQ(run("plot binary:levels=0/1 --length 8 --out . --format svg").status, 0);
-  EXPECT_EQ(run("plot rope:stretch=pi*2:dim=null --length 8 --out . --format svg").status, 0);
+  EXPECT_EQ(run("plot clock:periods=[4,6] --length 8 --out . --as svg").status, 0);
+  EXPECT_EQ(run("plot t5:bidirectional=true --length 8 --out . --as svg").status, 0);
+  EXPECT_EQ(run("plot binary:levels=0/1 --length 8 --out . --as svg").status, 0);
+  EXPECT_EQ(run("plot rope:stretch=pi*2:dim=null --length 8 --out . --as svg").status, 0);
 }
 
 TEST_F(Command, SaysWhatIsWrongWithTheMethodsOwnOptions) {
@@ -196,7 +196,7 @@ TEST_F(Command, NullStandsForThePlotsDefaultWhereTheMethodAcceptsIt) {
        {"window:window=null", "t5:bidirectional=null", "rope:dim=null", "rope:stretch=null"}) {
     const std::string method = std::string(plot).substr(0, std::string(plot).find(':'));
     const auto drawn = [&](const std::string& name) {
-      const Outcome outcome = run("plot " + name + " --length 8 --format svg --out .");
+      const Outcome outcome = run("plot " + name + " --length 8 --as svg --out .");
       EXPECT_EQ(outcome.status, 0) << outcome.words;
       std::string label = name;
       std::ranges::replace(label, ':', '-');
@@ -211,7 +211,7 @@ TEST_F(Command, NullStandsForThePlotsDefaultWhereTheMethodAcceptsIt) {
 
 TEST_F(Command, NamesFilesByTheMethodsOwnOptions) {
   const auto drawn = [&](const std::string& arguments) {
-    const Outcome outcome = run("plot " + arguments + " --length 4 --format svg --out .");
+    const Outcome outcome = run("plot " + arguments + " --length 4 --as svg --out .");
     EXPECT_EQ(outcome.status, 0) << outcome.words;
     return outcome.words.substr(0, outcome.words.find('\n'));
   };
@@ -252,7 +252,7 @@ TEST_F(Command, ListsWhatItCanDraw) {
 
 #ifdef SEXTANT_HAS_LABORATORY
 TEST_F(Command, DrawsAnyMethodByItsScoresOrItsInput) {
-  const std::string small = " --length 8 --heads 2 --format svg --out .";
+  const std::string small = " --length 8 --heads 2 --as svg --out .";
   EXPECT_EQ(run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words,
             "./chunk-chunk=3-of=none-score.npy\n./chunk-chunk=3-of=none-score.svg\n"
             "./chunk-chunk=3-of=none-distance.csv\n./chunk-chunk=3-of=none-distance.svg\n");

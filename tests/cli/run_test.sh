@@ -57,7 +57,7 @@ runs sextant "plot|fire|$typed plot fire" plot fire
 runs sextant "plot|--list|$typed plot --list" plot --list
 runs sextant_command "plot|rope|$typed plot rope" plot rope
 runs sextant_command "explain|config.json|$typed explain config.json" explain config.json
-runs sextant_command "convert|a|--to|vllm|$typed convert a --to vllm" convert a --to vllm
+runs sextant_command "convert|a|--as|vllm|$typed convert a --as vllm" convert a --as vllm
 runs sextant_command "--version|$typed --version" --version
 
 # While another build holds the lock, an existing command runs at once, and a missing one as soon as

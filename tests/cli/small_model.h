@@ -37,7 +37,7 @@ class Model : public testing::Test {
 
   std::vector<std::string> train_words(const std::string& to,
                                        std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), {"train", path("plan.json"), "--to", path(to)});
+    more.insert(more.begin(), {"train", path("plan.json"), "--out", path(to)});
     return more;
   }
   Ended train(const std::string& to, const std::vector<std::string>& more = {}) const {

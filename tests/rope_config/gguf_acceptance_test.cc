@@ -285,7 +285,7 @@ TEST(GgufWriter, NeedsTheAxesThatTheLoaderNeeds) {
   expect_refused({"", "", {rope}}, "gguf", "mrope_section: expected the pairs of each axis");
   rope.scaling.sections = {16, 24, 24};
   expect_refused({"", "", {rope}}, "llama.cpp",
-                 "(rope.dimension_sections, which --to gguf writes), and beside such a file the "
+                 "(rope.dimension_sections, which --as gguf writes), and beside such a file the "
                  "flags are --rope-freq-base 1000000.0");
   EXPECT_THAT(read("qwen2vl", {}).at(0).scaling.warnings,
               Contains(HasSubstr("runs no file of qwen2vl")));

@@ -56,7 +56,7 @@ def smoke_form(program, words, folder):
     if words[1] == "survey" and "--list" not in words:
         extra = ["--smoke", "--dry-run", "--text", str(METHODS), "--out", folder]
     elif words[1] == "plot":
-        extra = ["--format", "svg", "--out", folder]
+        extra = ["--as", "svg", "--out", folder]
     return [program, *words[1:], *extra]
 
 
@@ -67,7 +67,7 @@ def training_complaint(program, words):
         settings["training"]["bytes"], settings["test"] = 16384, {"blocks": 4}
         path = pathlib.Path(folder) / "settings.json"
         path.write_text(json.dumps(settings), "utf-8")
-        for command in ([program, "train", str(path), "--text", str(METHODS), "--to", folder],
+        for command in ([program, "train", str(path), "--text", str(METHODS), "--out", folder],
                         [sys.executable, "scripts/word_frequencies.py", folder]):
             ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
             if ended.returncode != 0:

@@ -29,7 +29,7 @@ class Arguments(unittest.TestCase):
         self.assertIn("expected 2.7 or later, but got 2.6.0",
                       self.refusal(script, "--torch", "2.11.0,2.6.0"))
         self.assertIn("--torch: expected versions", self.refusal(script, "--torch", ""))
-        self.assertIn("expected a value", self.refusal(script, "--to"))
+        self.assertIn("expected a value", self.refusal(script, "--out"))
         self.assertIn("unknown argument --from", self.refusal(script, "--from", "x"))
 
     def test_a_wheel_that_is_not_there(self):

@@ -1,4 +1,4 @@
-// sextant explain --plot: the wavelength of each pair before and after the stretch.
+// sextant explain --out: the wavelength of each pair before and after the stretch.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -188,7 +188,7 @@ std::string next_steps(const TrainModelOptions& options, const Corpus& corpus) {
   // Trained frequencies are not stretched: see extend_model.h.
   if (plan.arm.method == "rope" &&
       json::parse(plan.arm.options).value("train", json(false)) != true) {
-    words += fmt::format("  sextant extend {} --to {}{}\n", model, longest, text);
+    words += fmt::format("  sextant extend {} --length {}{}\n", model, longest, text);
   }
   return words;
 }
@@ -289,11 +289,11 @@ TrainEnd train_model(const TrainModelOptions& options) {
   test_blocks(corpus, plan.settings.test.longest(), plan.settings.test.blocks);
   train_window(corpus, plan.settings.training.length, 0, 1, 0, 0);
   const json manifest = manifest_of(plan, corpus);
-  check_manifest("training", "--to", work, manifest);
+  check_manifest("training", "--out", work, manifest);
   if (!is_done(work, plan.arm)) {
     if (fs::exists(options.directory / kConfigFile)) {
       fail("training: " + options.directory.string() +
-           " holds a model; choose another --to, or remove it");
+           " holds a model; choose another --out, or remove it");
     }
     const Plugin& plugin = open_plugin(plan.settings.threads);
     plugin.check_device(plan.settings.device);

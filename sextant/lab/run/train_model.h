@@ -36,7 +36,7 @@ TrainingPlan read_plan(const std::filesystem::path& file);
 
 struct TrainModelOptions {
   TrainingPlan plan;
-  std::filesystem::path directory;  // --to
+  std::filesystem::path directory;  // --out
   std::vector<std::string> worker;  // the command that runs one arm, without the arm's folder
   std::string command;              // as the user gave it, for "go on with"
   bool own_text = true;             // not default_text(), the default of evaluate and extend

@@ -6,9 +6,9 @@
 namespace sextant::lab {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST(Machines, AreCountedInTheirOrder) {
   const std::vector<Machine> machines =

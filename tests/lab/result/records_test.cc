@@ -12,8 +12,8 @@ namespace sextant::lab {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 const json kGood = {{"block", 1},
                     {"length", 512},

@@ -15,11 +15,11 @@ namespace sextant::lab {
 namespace {
 
 using nlohmann::json;
-using testing::AllOf;
-using testing::Eq;
-using testing::HasSubstr;
-using testing::Optional;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+using ::testing::ThrowsMessage;
 
 TEST(StretchCandidates, KeepTheRopeThatWasTrainedAndLeaveItsStretchOut) {
   const std::string options =

@@ -268,9 +268,9 @@ class Folders(unittest.TestCase):
             with self.subTest(name):
                 out, longer = self.folder / f"out-{name}", self.folder / name
                 subprocess.run(
-                    [os.environ["SEXTANT_COMMAND"], "extend", self.folder / "model", "--to", "128",
-                     "--candidates", name, "--text", self.folder / "text.txt", "--blocks", "2",
-                     "--dtype", "float32", "--out", out, "--write", longer, "--choose", name],
+                    [os.environ["SEXTANT_COMMAND"], "extend", self.folder / "model", "--length",
+                     "128", "--candidates", name, "--text", self.folder / "text.txt", "--blocks",
+                     "2", "--dtype", "float32", "--out", out, "--write", longer, "--choose", name],
                     env={**os.environ, "SEXTANT_PYTHON": sys.executable}, check=True,
                     capture_output=True)
                 plain = transformers.AutoModelForCausalLM.from_pretrained(longer).eval()
