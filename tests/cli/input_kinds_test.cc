@@ -142,7 +142,11 @@ const std::vector<Input> kInputs = {
     {"retrieve_tokenizer", kRetrieve, "model/tokenizer.json", {.may_be_empty = true}},
     {"retrieve_endpoint", kAsk, "model/tokenizer.json", {.may_be_empty = true}},
     {"retrieve_records", kRetrieve, "out/arms/512/records.jsonl", {.before = kRetrieve}},
+    {"report", {"report", "@/kept.json"}, "kept.json"},
+    {"report_manifest", {"report", "@/out"}, "out/manifest.json", {.before = kExtend}},
+    {"report_results", {"report", "@/out"}, "out/results.json", {.before = kExtend}},
 #ifdef SEXTANT_HAS_LABORATORY
+    {"report_survey", {"report", "@/out"}, "out/results.json", {.before = kSurvey}},
     {"evaluate_gguf", with({"evaluate", "@/model.gguf", "--lengths", "512"}, kText), "model.gguf"},
     {"survey_result", kSurvey, "out/arms/rope-0/result.json", {.before = kSurvey}},
     {"survey_results", kSurvey, "out/results.json", {.before = kSurvey, .needed = false}},
