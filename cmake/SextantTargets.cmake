@@ -40,9 +40,10 @@ function(sextant_light_options target)
   target_compile_options(${target} PRIVATE ${sextant_light})
 endfunction()
 
-# sextant_test(name SOURCES sources... LINK libraries... [ALONE sources...] [SLOW] [HEADERS target]):
+# sextant_test(name SOURCES sources... [ALONE sources...] LINK libraries... [SLOW]
+#              [HEADERS target]):
 # one GoogleTest program and one CTest entry, both called `name`. SOURCES are compiled in batches of
-# four (sextant_sources). `./check --quick` skips tests with SLOW, which gives them the label "slow".
+# four (sextant_sources). `./check --quick` skips tests with SLOW: they get the label "slow".
 # HEADERS is the target whose precompiled header the program uses, by default test_headers.
 function(sextant_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW" "HEADERS" "SOURCES;LINK;ALONE")
