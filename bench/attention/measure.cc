@@ -1,3 +1,5 @@
+// Every kind of attention is checked against its peer before it is timed; the rounds of both
+// alternate.
 #include "bench/attention/measure.h"
 
 #include <c10/core/GradMode.h>

@@ -1,3 +1,5 @@
+// A plan is checked once, when it is prepared; calls check only their operands against it. Backends
+// that read no positions of frames get arrays of rotary positions made from the frames.
 #include "sextant/attention/attend.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Frames, sweeps, rotations, pages and diagonals are checked in turn. Texts are made for an Error
+// only, because each step of decoding is checked.
 #include "sextant/attention/check_plan.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A file is a header and a body, each with a checksum (cache_file.h). A reader compares sizes with
+// the bytes that are there before it takes memory.
 #include "sextant/cache/cache_file.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// A step of decoding is a frame for each sequence. Sequences whose queries and keys are rotated
+// alike form a group, which is one sweep.
 #include <algorithm>
 #include <string>
 

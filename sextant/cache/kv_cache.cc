@@ -1,3 +1,5 @@
+// A sequence is a list of pages. Memory is taken before anything changes, so a call that throws
+// leaves the cache as it was. Shared pages are copied when one of their sequences writes.
 #include "sextant/cache/kv_cache.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Each kind of block has its own html_of(). The page is one file: its style, its script and the
+// compressed files behind its links are inside.
 #include "sextant/chart/report.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Texts of pictures: their widths by a table of characters in hundredths of the font size, numbers
+// as they are printed, and escapes of XML.
 #include "sextant/chart/text.h"
 
 #include <fmt/format.h>

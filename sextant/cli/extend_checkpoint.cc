@@ -1,3 +1,6 @@
+// The worker in Python measures the candidates (measure.h). The command then ranks them, prints the
+// best in the words of engines, and writes the chosen one as a folder whose config.json is written
+// last.
 #include "sextant/cli/extend_checkpoint.h"
 
 #include <fmt/format.h>

@@ -47,8 +47,17 @@ json content_of(const fs::path& path) {
 chart::Report report_of(const ReportRequest& request) {
   const std::string& first = request.paths.front();
   const json content = content_of(first);
-  if (content.contains("candidates")) return lab::extension_page(content, first);
-  if (content.contains("mean_of_tasks")) return lab::retrieval_page(content, first);
+  const bool extended = content.contains("candidates");
+  if (extended || content.contains("mean_of_tasks")) {
+    const auto refuse = [&](const char* what) {
+      fail(fmt::format("report: {}: expected only with surveys, but {} is the record of {}", what,
+                       first, extended ? "an extension" : "a measurement of retrieval"));
+    };
+    if (request.paths.size() > 1) refuse(request.paths[1].c_str());
+    if (!request.methods.empty()) refuse("--methods");
+    if (!request.question.empty()) refuse("--question");
+    return extended ? lab::extension_page(content, first) : lab::retrieval_page(content, first);
+  }
   if (!content.is_null() && !content.contains("arms")) {
     fail(
         fmt::format("report: {}: expected \"arms\" of a survey, \"candidates\" of an extension or "

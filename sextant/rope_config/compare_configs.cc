@@ -1,3 +1,5 @@
+// Layers are compared by number where both sides have numbers, otherwise by the name of their kind.
+// Equal findings of layers are merged.
 #include "sextant/rope_config/compare_configs.h"
 
 #include <algorithm>

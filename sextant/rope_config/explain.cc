@@ -1,3 +1,5 @@
+// All numbers follow from the spectrum at the target length beside the one of training: each pair
+// is compared with what training showed.
 #include "sextant/rope_config/explain.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A GGUF file has a divisor for each pair, not the name of a stretch. The pattern of the divisors
+// tells p-RoPE, Llama 3 and LongRoPE apart; others are kept as numbers.
 #include "sextant/rope_config/gguf_divisors.h"
 
 #include <algorithm>

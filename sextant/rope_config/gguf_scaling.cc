@@ -1,3 +1,5 @@
+// The keys of a file are read as numbers first, then become a scaling by its type and the rules of
+// the architecture's code.
 #include "sextant/rope_config/gguf_scaling.h"
 
 #include <algorithm>

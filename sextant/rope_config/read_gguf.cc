@@ -1,3 +1,5 @@
+// Channels, base, scaling, scale and layers are read in turn; an architecture's own rules come from
+// the table of llama.cpp's.
 #include "sextant/rope_config/gguf.h"
 
 #include <algorithm>

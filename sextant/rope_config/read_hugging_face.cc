@@ -1,3 +1,5 @@
+// The family's code gives defaults and its own rules; the fields of config.json are then read for
+// each kind of layers, and fields that disagree are warned of.
 #include "sextant/rope_config/hugging_face.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// One member for each type of rope_scaling takes the fields of that type.
 #include "sextant/rope_config/scaling_reader.h"
 
 #include <algorithm>

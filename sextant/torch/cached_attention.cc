@@ -1,3 +1,5 @@
+// The pages of a cache are tensors over its memory. The sequences of a batch form one entry, one
+// after the other, each with a frame of its own.
 #include "sextant/torch/cached_attention.h"
 
 #include <ATen/TensorOperators.h>

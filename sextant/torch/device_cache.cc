@@ -1,3 +1,5 @@
+// A KvCache keeps the tables of pages on the host; the pages themselves are tensors on the device,
+// which index operations of torch write and read.
 #include "sextant/torch/device_cache.h"
 
 #include <ATen/TensorOperators.h>

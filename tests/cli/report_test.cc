@@ -74,6 +74,14 @@ TEST_F(Report, SaysWhatItExpected) {
   EXPECT_THAT(report({}).err, HasSubstr("expected \"arms\" of a survey"));
   write_text(file_, "{\"arms\": []}");
   EXPECT_THAT(report({}).err, AllOf(HasSubstr("found.json"), HasSubstr("sextant")));
+  for (const char* record : {"{\"candidates\": {}}", "{\"mean_of_tasks\": {}}"}) {
+    write_text(file_, record);
+    for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+             {"other.json"}, {"--methods", "rope"}, {"--question", "why-10000"}}) {
+      EXPECT_THAT(report(more).err,
+                  HasSubstr("report: " + more[0] + ": expected only with surveys, but"));
+    }
+  }
   write_text(folder_ / "losses/manifest.json", "{\"measure\": \"losses\"}");
   const Ended unfinished = run({"report", (folder_ / "losses").string()});
   EXPECT_NE(unfinished.status, 0);

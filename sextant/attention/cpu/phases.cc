@@ -1,3 +1,6 @@
+// Phases follow from runs of evenly spaced positions, one sine and cosine for each pair and run.
+// Keys at consecutive positions share a set of phases, which later plans use again and which grows
+// by half when it is too short.
 #include "sextant/attention/cpu/phases.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Pairs of consecutive columns are runs, which are rotated a vector at a time, by cos and sin of a
+// block of rows.
 #include "sextant/attention/rotary/rotate.h"
 
 #include <algorithm>

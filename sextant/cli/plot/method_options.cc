@@ -1,3 +1,5 @@
+// The options of a method and those of the plot are two spellings of the same. Options that a plot
+// has are moved to it; the others choose the plot by scores.
 #include "sextant/cli/plot/method_options.h"
 
 #include <fmt/format.h>

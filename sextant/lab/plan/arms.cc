@@ -1,3 +1,5 @@
+// A label, NAME:OPTION=VALUE:..., becomes an arm: the survey's own options are taken from it,
+// lengths are resolved, and a stretch of rope reads the weights of the trained one.
 #include "sextant/lab/plan/arms.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// A folder is read without its weights: the configuration, the sizes of the files, and the reasons
+// for which it cannot be measured or stretched.
 #include "sextant/lab/plan/checkpoint.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// TOML becomes JSON, which the table of settings reads. Depths are bounded before toml11 parses,
+// and places are named in the file's lines.
 #include "sextant/lab/plan/settings_file.h"
 
 #include <fmt/format.h>

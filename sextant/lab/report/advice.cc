@@ -1,3 +1,5 @@
+// A ranking (ranking.h) becomes sentences: the best candidate, those not significantly worse, the
+// rule, and what was left out.
 #include "sextant/lab/report/advice.h"
 
 #include <fmt/format.h>

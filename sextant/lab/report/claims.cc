@@ -1,3 +1,6 @@
+// A claim compares arms seed by seed. It is left out where one of them is missing or not measured,
+// and undecided where one has not learned; otherwise the interval of the differences against the
+// claim's bound decides.
 #include "sextant/lab/report/claims.h"
 
 #include <fmt/format.h>

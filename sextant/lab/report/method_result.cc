@@ -1,3 +1,5 @@
+// Arms are grouped by label; each value is a mean over seeds with its interval, and a difference is
+// taken seed by seed before the mean.
 #include "sextant/lab/report/method_result.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// One model, then the candidates of an extension: charts, a table in text, and JSON, each from the
+// same measured values.
 #include "sextant/lab/report/model_report.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Each map is rows of cells from the values that arms keep; a map without values is left out.
 #include "sextant/lab/report/pictures.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Tables, charts and the page are written from one set of findings; results.json is written last,
+// as its presence marks a complete set. Charts of an earlier run of the folder are removed first.
 #include "sextant/lab/report/report.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Scores by length, depth and task give the tables and the maps; the sentences on the answer name
+// the lengths that are handled.
 #include "sextant/lab/report/retrieval_report.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Samples are grouped by task, length and depth. Intervals of shares are those of Agresti and
+// Coull; a mean over tasks gives each task the same weight.
 #include "sextant/lab/report/retrieval_scores.h"
 
 #include <fmt/format.h>

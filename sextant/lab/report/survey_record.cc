@@ -70,8 +70,9 @@ SurveyRecord record_of_folder(const fs::path& folder) {
   std::ranges::sort(results);
   const fs::path file = folder / kResultsFile, command = folder / kCommandFile;
   const json recorded = fs::exists(file) ? read_json(file) : json::object();
-  const bool is_complete =
-      recorded.contains("arms") && recorded.at("arms").size() == results.size();
+  const bool is_complete = recorded.contains("arms") &&
+                           recorded.at("arms").size() == results.size() &&
+                           fs::last_write_time(file) >= newest;
   SurveyRecord record =
       is_complete ? survey_of(recorded, file.string()) : record_of_arms(folder, results);
   record.planned = planned;

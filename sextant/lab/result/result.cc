@@ -1,3 +1,5 @@
+// The fields of each record are listed once, by fields_of(), for the writer and the reader
+// (json_record.h). Records of pages lack the details of arms, so lists may be missing.
 #include "sextant/lab/result/result.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Arms are prepared as folders first. A worker in Python, or those of a launcher, then measure the
+// ones that are not done, and the facts of done arms are said once.
 #include "sextant/lab/run/measure.h"
 
 #include <fmt/format.h>

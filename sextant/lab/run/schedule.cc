@@ -1,3 +1,5 @@
+// One loop starts the workers of arms, as many at a time as there are jobs, reads their reports,
+// and stops them when it is asked to: first by a request, so that they save, later by a kill.
 #include "sextant/lab/run/schedule.h"
 
 #include <fmt/format.h>

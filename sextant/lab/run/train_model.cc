@@ -1,3 +1,5 @@
+// A training of one's own is a survey of one arm in a folder beside the model: prepared, run, and
+// then published, file by file with config.json last.
 #include "sextant/lab/run/train_model.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// A worker is a process of this command whose reports are lines on a pipe. Lines that are no report
+// are ignored.
 #include "sextant/lab/run/worker.h"
 
 #include <fcntl.h>

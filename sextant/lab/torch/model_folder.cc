@@ -1,3 +1,5 @@
+// Each tensor of a file has its place in the decoder: by name, or by the mapping of the model's
+// family. Sizes are checked before a model is made.
 #include "sextant/lab/torch/model_folder.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,3 +1,5 @@
+// An arm trains or reads its weights, is measured, and writes its result last; what a killed run
+// has left is removed then.
 #include "sextant/lab/torch/run_arm.h"
 
 #include <ATen/Context.h>

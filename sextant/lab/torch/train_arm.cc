@@ -1,3 +1,5 @@
+// The steps of one training on all ranks. Its state is saved at intervals, and a training that goes
+// on ends with the bits of one without a stop.
 #include "sextant/lab/torch/train_arm.h"
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,5 @@
+// A step sums gradients, the loss and the requests of all ranks in one vector, clips by the norm,
+// and takes a step of AdamW.
 #include "sextant/lab/torch/trainer.h"
 
 #include <ATen/ops/cat.h>

@@ -1,3 +1,5 @@
+// Each layer is norm, attention by the method, norm, and MLP, over plain operators; a memory keeps
+// the keys and values of earlier tokens.
 #include "sextant/models/decoder/decoder.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,3 +1,5 @@
+// The tables of families are parsed strictly, each key of a row taken once; two short tables become
+// rows of the same kind.
 #include "sextant/rope_config/families/family.h"
 
 #include <algorithm>

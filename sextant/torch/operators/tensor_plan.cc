@@ -1,3 +1,5 @@
+// A plan owns copies of all index tensors and points into them. renew() fills the same memory with
+// the next step, and begins an epoch: prepared plans of earlier ones are renewed, not made anew.
 #include "sextant/torch/operators/tensor_plan.h"
 
 #include <algorithm>

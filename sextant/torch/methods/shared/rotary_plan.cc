@@ -1,3 +1,5 @@
+// Options give a spectrum at a length. Where the stretch grows with the length, a sequence is cut
+// into frames of one factor, each with its own rotation.
 #include "sextant/torch/methods/shared/rotary_plan.h"
 
 #include <ATen/TensorOperators.h>
