@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "sextant/base/error.h"
@@ -208,6 +209,12 @@ TEST_F(Record, OfAFolderThatIsNotFinished) {
   EXPECT_THAT(text, HasSubstr("**10 of 20 arms so far**"));
   EXPECT_THAT(text, HasSubstr("So far: **Train with alibi or t5**"));
   EXPECT_THAT(text, HasSubstr("* `sextant survey --seeds 2`\n"));
+  // Results that are older than an arm are not read.
+  write_json(survey / kResultsFile, {{"arms", std::vector<int>(done)}});
+  EXPECT_THAT([&] { read_survey(survey); }, testing::ThrowsMessage<Error>(HasSubstr(kResultsFile)));
+  const auto past = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(survey / kResultsFile, past);
+  EXPECT_EQ(read_survey(survey).findings.results.size(), done);
 }
 
 TEST_F(Record, OfAFolderWithoutResultsIsRefused) {
