@@ -15,12 +15,12 @@
 namespace sextant::cli {
 namespace {
 
-struct Request {
+struct ConvertRequest {
   std::shared_ptr<ConfigRequest> config;
   std::string dialect, out = "-";
 };
 
-void write(const std::string& bytes, const Request& request) {
+void write(const std::string& bytes, const ConvertRequest& request) {
   if (request.out != "-") {
     write_file(request.out, bytes);
   } else if (request.dialect == "gguf") {
@@ -62,7 +62,7 @@ void print_warnings(const ReadRopeConfig& read, const std::vector<std::string>& 
 void add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "convert", "Write a model's rotary configuration in another engine's words");
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<ConvertRequest>();
   request->config = add_config(*command);
   command->add_option("--as", request->dialect, "hf5, hf4, gguf, llama.cpp or vllm")
       ->required()

@@ -23,8 +23,8 @@
 namespace sextant::cli {
 namespace {
 
-// The command line of one method.
-struct Request {
+// The command line of one method and where its picture goes.
+struct MethodCommandLine {
   PlotRequest plot;
   std::map<std::string, const CLI::Option*> options;  // the plot's options by name
   std::filesystem::path folder = "runs/plots";
@@ -49,18 +49,19 @@ std::vector<chart::Format> with_data(const std::vector<std::string>& names, char
   return formats;
 }
 
-std::vector<std::filesystem::path> write(const chart::HeatMap& map, const Request& request,
+std::vector<std::filesystem::path> write(const chart::HeatMap& map,
+                                         const MethodCommandLine& request,
                                          const std::filesystem::path& stem) {
   return write_figure(map, stem, with_data(request.formats, chart::Format::kNpy));
 }
 
 template <class Chart>
-std::vector<std::filesystem::path> write(const Chart& chart, const Request& request,
+std::vector<std::filesystem::path> write(const Chart& chart, const MethodCommandLine& request,
                                          const std::filesystem::path& stem) {
   return write_figure(chart, stem, with_data(request.formats, chart::Format::kCsv));
 }
 
-std::vector<std::filesystem::path> write(const NumberTable& table, const Request&,
+std::vector<std::filesystem::path> write(const NumberTable& table, const MethodCommandLine&,
                                          std::filesystem::path stem) {
   std::string text = fmt::format("name,{}\n", fmt::join(table.columns, ","));
   for (const auto& [name, numbers] : table.rows) {
@@ -82,7 +83,7 @@ void print_numbers(const NumberTable& table) {
   }
 }
 
-void plot(const PlottedMethod& method, Request& request) {
+void plot(const PlottedMethod& method, MethodCommandLine& request) {
   for (const auto& [name, option] : request.options) {
     if (option->count() > 0) request.plot.typed.insert(name);
   }
@@ -104,7 +105,7 @@ void plot(const PlottedMethod& method, Request& request) {
 // `words` is the method's name, with options as NAME:OPTION=VALUE.
 void add_method(CLI::App& plot_command, const PlottedMethod& method, const std::string& words) {
   CLI::App* command = plot_command.add_subcommand(method.name, method.summary);
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<MethodCommandLine>();
   request->plot.words = words;
   for (const PlotOption& option : method.options) {
     std::string& text = request->plot.texts[option.name];

@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Answers `-c` with success. As the worker, it gives each token 2 nats, of the unchanged model 3
 // beyond 512 positions, and of pi 2.5 everywhere; block b adds b / 10. With the file `stops`, it
@@ -58,7 +58,7 @@ for folder in map(pathlib.Path, sys.argv[5:]):
         sys.exit(75)
 )";
 
-class Checkpoints : public testing::Test {
+class Checkpoints : public ::testing::Test {
  protected:
   Checkpoints() {
     write_text(folder_ / "python", kStandIn);

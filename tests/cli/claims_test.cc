@@ -15,9 +15,9 @@ namespace sextant::cli {
 namespace {
 
 using nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 json claims(const std::vector<std::string>& more = {}) {
   std::vector<std::string> words{"claims", "--json"};
@@ -71,9 +71,9 @@ TEST(Claims, AreSortedBySubjectInBothForms) {
 TEST(Claims, HaveArmsTaskSourceAndBound) {
   for (const json& claim : claims()) {
     EXPECT_FALSE(claim.at("source").get<std::string>().empty());
-    EXPECT_THAT((std::set<std::string>{"causal", "masked"}), testing::Contains(claim.at("task")));
-    EXPECT_THAT(claim.at("arms").size(), testing::AnyOf(1, 2));
-    EXPECT_THAT((std::set<std::string>{"below", "above"}), testing::Contains(claim.at("side")));
+    EXPECT_THAT((std::set<std::string>{"causal", "masked"}), ::testing::Contains(claim.at("task")));
+    EXPECT_THAT(claim.at("arms").size(), ::testing::AnyOf(1, 2));
+    EXPECT_THAT((std::set<std::string>{"below", "above"}), ::testing::Contains(claim.at("side")));
     EXPECT_TRUE(claim.at("bound").is_number());
   }
 }

@@ -5,14 +5,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/lab/temporary_folder.h"
 
 namespace sextant::cli {
+
+// The pause of a test that waits for a running command.
+inline void wait_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 
 // A running command, with its outputs in files.
 class Running {

@@ -14,12 +14,12 @@
 namespace sextant::cli {
 namespace {
 
-using testing::AllOf;
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::MatchesRegex;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(Command, SaysWhichVersionItIs) {
   const std::string project = read_text(SEXTANT_SOURCE_DIR "/CMakeLists.txt");

@@ -22,15 +22,15 @@ namespace sextant::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AnyOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr rlim_t kMemory = rlim_t{4} << 30;
 constexpr unsigned kSeconds = 60;  // a guard: no command waits
 
 // Answers `-c` with success. As the worker, it makes the records of one arm.
-constexpr const char* kStandIn = R"(#!/usr/bin/env python3
+constexpr const char* kPython = R"(#!/usr/bin/env python3
 import json, pathlib, sys
 if sys.argv[1:3] == ["-m", "sextant.doctor.examine"]:
     sys.exit(" ".join(sys.argv))
@@ -174,10 +174,10 @@ const std::vector<Input> kInputs = {
 #endif
 };
 
-class Inputs : public testing::TestWithParam<Input> {
+class Inputs : public ::testing::TestWithParam<Input> {
  protected:
   Inputs() {
-    write("python", kStandIn);
+    write("python", kPython);
     fs::permissions(folder_ / "python", fs::perms::owner_all);
     for (const char* config : {"config.json", "model/config.json", "hub/snapshots/a/config.json"}) {
       write(config, kConfig);
@@ -234,7 +234,7 @@ void make(const std::string& kind, const fs::path& path) {
   if (kind == "empty") write_text(path, "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Inputs, testing::ValuesIn(kInputs),
+INSTANTIATE_TEST_SUITE_P(All, Inputs, ::testing::ValuesIn(kInputs),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Inputs, ThatAreNoFilesAreNamed) {
@@ -278,7 +278,7 @@ TEST(InputsOfCommands, AreAllInTheList) {
     commands = commands || line == "Subcommands:";
     if (line.empty()) commands = false;
   }
-  EXPECT_THAT(known, testing::IsSupersetOf({"explain", "survey", "retrieve"}));
+  EXPECT_THAT(known, ::testing::IsSupersetOf({"explain", "survey", "retrieve"}));
   EXPECT_EQ(known, tested);
 }
 

@@ -17,13 +17,11 @@ namespace sextant::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kOfArms = "--collect";
-
-void wait_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
 std::vector<std::string> lines_of(const fs::path& path) {
   std::istringstream text(read_text(path));
@@ -73,8 +71,8 @@ TEST_F(ManyMachines, PreparedArmsGiveTheTableOfOneProcess) {
   EXPECT_THAT(prepared.out, AllOf(HasSubstr("3 arms are prepared: 2 in "),
                                   HasSubstr("sextant survey " + kOfArms)));
   EXPECT_THAT(lines_of(folder_ / "many/arms.txt"),
-              testing::UnorderedElementsAre("arms/rope-0", "arms/alibi-0"));
-  EXPECT_THAT(lines_of(folder_ / "many/arms-second.txt"), testing::ElementsAre("arms/window-0"));
+              ::testing::UnorderedElementsAre("arms/rope-0", "arms/alibi-0"));
+  EXPECT_THAT(lines_of(folder_ / "many/arms-second.txt"), ::testing::ElementsAre("arms/window-0"));
 
   const std::vector<std::string> summary{"survey", kOfArms, (folder_ / "many").string()};
   const Ended early = run(summary);

@@ -16,10 +16,10 @@ namespace sextant::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kNoSpace = "write [^ ]+/out/[^ ]+: cannot [a-z ]+: No space left on device";
 

@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
   const Ended trained = train("model");

@@ -13,11 +13,11 @@
 namespace sextant::cli {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-const std::string kConfig = SEXTANT_SOURCE_DIR "/examples/yarn.json";
+const std::string kYarnConfig = SEXTANT_SOURCE_DIR "/examples/yarn.json";
 
 std::string warning_of(const RenamedOption& option) {
   return std::string(option.command) + ": " + option.old_name + ": its name is " + option.name +
@@ -53,13 +53,13 @@ TEST(OldOptions, AreTheNewOnesWithAWarning) {
 }
 
 TEST(OldOptions, DoTheWorkOfTheNewOnes) {
-  const Ended now = run({"convert", kConfig, "--as", "vllm"});
-  const Ended before = run({"convert", kConfig, "--to", "vllm"});
+  const Ended now = run({"convert", kYarnConfig, "--as", "vllm"});
+  const Ended before = run({"convert", kYarnConfig, "--to", "vllm"});
   EXPECT_EQ(now.status, 0) << now.err;
   EXPECT_THAT(now.err, Not(HasSubstr("--to")));
   EXPECT_EQ(before.out, now.out);
   const TemporaryFolder folder;
-  EXPECT_EQ(run({"explain", kConfig, "--plot", (folder / "charts").string()}).status, 0);
+  EXPECT_EQ(run({"explain", kYarnConfig, "--plot", (folder / "charts").string()}).status, 0);
   EXPECT_TRUE(std::filesystem::exists(folder / "charts/wavelengths.svg"));
 }
 

@@ -18,16 +18,16 @@
 namespace sextant::cli {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct Outcome {
   int status = 0;
   std::string words;  // standard output and error
 };
 
-class Command : public testing::Test {
+class Command : public ::testing::Test {
  protected:
   Command() {
     std::string name = (std::filesystem::temp_directory_path() / "sextant-XXXXXX").string();
@@ -103,7 +103,7 @@ TEST_F(Command, PrintsAndWritesTheShareThatDistanceExplains) {
   std::getline(file, line);
   EXPECT_EQ(line, "name,past,all");
   std::getline(file, line);
-  EXPECT_THAT(line, testing::StartsWith("\"no W\","));
+  EXPECT_THAT(line, ::testing::StartsWith("\"no W\","));
 }
 
 TEST_F(Command, MethodsOwnOptionsAreThoseOfThePlot) {
@@ -233,7 +233,7 @@ TEST_F(Command, NamesFilesByTheMethodsOwnOptions) {
   const std::string one = drawn("clock:periods=" + periods + "]");
   const std::string other = drawn("clock:periods=" + periods + ",3]");
   EXPECT_NE(one, other);
-  EXPECT_THAT(one, testing::MatchesRegex("./clock-periods=2,1000,.*-[0-9a-f]*-vectors.npy"));
+  EXPECT_THAT(one, ::testing::MatchesRegex("./clock-periods=2,1000,.*-[0-9a-f]*-vectors.npy"));
   EXPECT_LT(one.size(), 160U);
 }
 

@@ -9,8 +9,8 @@
 namespace sextant::cli {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Su et al. 2021: a score depends on the distance only, as the mean of cos(d theta_f).
 TEST(Rope, ScoreOfEqualVectorsIsTheMeanOfTheCosines) {
@@ -149,7 +149,7 @@ TEST(Rope, AGainIsSquaredInScoresAndLeftOutOfThePair) {
     EXPECT_NEAR(std::hypot(point.x, point.y), 1, 1e-12) << point.label;
   }
   EXPECT_THAT(figure_of<chart::PlaneChart>(plain, "pair").subtitle,
-              testing::Not(HasSubstr("gain")));
+              ::testing::Not(HasSubstr("gain")));
 }
 
 TEST(Rope, APairIsAPointThatPositionsRotate) {

@@ -10,9 +10,9 @@
 namespace sextant::cli {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Plotted, EachMethodDrawsWithItsDefaults) {
   ASSERT_FALSE(plotted_methods().empty());
@@ -45,7 +45,7 @@ TEST(Plotted, EachOptionIsReadAndRefusesNonsense) {
           complaint_about([&] {
             figures(method.name, {{option.name, "nonsense"}});
           }),
-          AllOf(HasSubstr("--" + option.name), testing::ContainsRegex("but got \"?nonsense")))
+          AllOf(HasSubstr("--" + option.name), ::testing::ContainsRegex("but got \"?nonsense")))
           << method.name;
     }
   }
@@ -169,7 +169,7 @@ TEST(Binary, SimilarityDependsOnMoreThanDistance) {
     for (const double value : values) EXPECT_TRUE(std::isfinite(value));
   }
   const auto one = figures("binary", {{"levels", "0,1"}, {"length", "1"}});
-  EXPECT_THAT(line_of(one).series.at(0).low, testing::IsEmpty());
+  EXPECT_THAT(line_of(one).series.at(0).low, ::testing::IsEmpty());
 }
 
 TEST(Clock, IsBackAfterItsPeriods) {

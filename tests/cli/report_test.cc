@@ -13,12 +13,12 @@ namespace sextant::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
-class Report : public testing::Test {
+class Report : public ::testing::Test {
  protected:
   Report() {
     const nlohmann::json manifest{

@@ -19,7 +19,7 @@ using ::testing::Not;
 
 // `python -c ...` finds every package; `python -m sextant.measure FOLDER` answers two samples per
 // task and length: the needle is found, and half of the common words.
-constexpr const char* kStandIn = R"(#!/bin/sh
+constexpr const char* kStandInServer = R"(#!/bin/sh
 echo "$*" >> "$(dirname "$0")/calls.txt"
 [ "$1" = -c ] && exit 0
 [ "$2" = sextant.measure ] && [ "$3" = --progress-fd ] || exit 3
@@ -46,7 +46,7 @@ echo "1000 1000 needle" >&3
 class Retrieve : public ::testing::Test {
  protected:
   Retrieve() {
-    write_text(python_, kStandIn);
+    write_text(python_, kStandInServer);
     std::filesystem::permissions(python_, std::filesystem::perms::owner_all);
     write_model("LlamaForCausalLM");
   }

@@ -14,7 +14,7 @@
 namespace sextant::cli {
 
 // Text, and a settings file for a training of a second or two.
-class Model : public testing::Test {
+class Model : public ::testing::Test {
  protected:
   Model() {
     write_small_text(folder_ / "text");

@@ -30,7 +30,7 @@ inline std::vector<std::string> survey_words(const TemporaryFolder& folder, cons
   return words;
 }
 
-class Survey : public testing::Test {
+class Survey : public ::testing::Test {
  protected:
   Survey() { write_small_text(folder_ / "text"); }
 

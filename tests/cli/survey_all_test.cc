@@ -23,7 +23,7 @@ TEST(SurveyOfAll, TrainsEveryMethodWithoutNaN) {
       run({"survey", "--smoke", "--methods", "all", "--bytes", "5120", "--blocks", "2", "--text",
            (folder / "text").string(), "--share", "0.2", "--out", (folder / "out").string()});
   ASSERT_EQ(ended.status, 0) << ended.err;
-  EXPECT_THAT(ended.out, testing::Not(testing::HasSubstr("nan")));
+  EXPECT_THAT(ended.out, ::testing::Not(::testing::HasSubstr("nan")));
 
   std::set<std::string> trained, known;
   const nlohmann::json results = read_json(folder / "out/results.json");

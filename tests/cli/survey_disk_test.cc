@@ -17,10 +17,10 @@ namespace sextant::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::vector<std::string> kTwo{"--methods", "rope,window", "--jobs", "2"};
 

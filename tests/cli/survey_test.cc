@@ -16,11 +16,11 @@ namespace sextant::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Trainings of 300 steps, to be interrupted. `kSaved` writes a checkpoint at each step, so that a
 // test that polls every few milliseconds finds the training in its first half on any machine.
@@ -62,8 +62,6 @@ int count_of(const std::string& words, const std::string& text) {
   }
   return count;
 }
-
-void wait_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 
 TEST_F(Survey, EndsWithATableChartsAndAReport) {
   const Ended first = survey("out");

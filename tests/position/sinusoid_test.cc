@@ -19,7 +19,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Pointwise;
 
-MATCHER_P(IsNear, tolerance, "") {
+MATCHER_P(IsClose, tolerance, "") {
   return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= tolerance;
 }
 
@@ -56,7 +56,7 @@ TEST(Sinusoid, GoldenRowsOfEachLayout) {
         0.960170286650366, -0.05782197444361838, 0.9038621355154999, 0.9928086358538663}},
   };
   for (const auto& [options, position, row] : kTruth) {
-    EXPECT_THAT(Sinusoid(options).rows(position, 1), Pointwise(IsNear(1e-15), row));
+    EXPECT_THAT(Sinusoid(options).rows(position, 1), Pointwise(IsClose(1e-15), row));
   }
 }
 
@@ -65,14 +65,14 @@ TEST(Sinusoid, LargePositionsAreExact) {
   const Sinusoid sinusoid({.width = 8});
   EXPECT_THAT(
       sinusoid.rows(1000003, 1),
-      Pointwise(IsNear(2e-16), {0.4786854087960669, -0.8779864915850029, -0.2611791811983369,
-                                -0.9652903373123375, -0.33403724926884926, -0.9425598740137948,
-                                0.8285629542750282, 0.559895910686118}));
+      Pointwise(IsClose(2e-16), {0.4786854087960669, -0.8779864915850029, -0.2611791811983369,
+                                 -0.9652903373123375, -0.33403724926884926, -0.9425598740137948,
+                                 0.8285629542750282, 0.559895910686118}));
   EXPECT_THAT(
       sinusoid.rows(512, 1),
-      Pointwise(IsNear(2e-16), {0.07951849401287635, -0.996833390848202, 0.8043124923659124,
-                                0.5942065420576705, -0.9180704746692671, 0.39641720893592236,
-                                0.48992175838037155, 0.8717664083144548}));
+      Pointwise(IsClose(2e-16), {0.07951849401287635, -0.996833390848202, 0.8043124923659124,
+                                 0.5942065420576705, -0.9180704746692671, 0.39641720893592236,
+                                 0.48992175838037155, 0.8717664083144548}));
 }
 
 TEST(Sinusoid, RunsOfPositionsAreTheirRows) {
@@ -83,7 +83,7 @@ TEST(Sinusoid, RunsOfPositionsAreTheirRows) {
         std::vector<int64_t> positions;
         for (int64_t n = 0; n < 200; ++n) positions.push_back(first + n * step);
         EXPECT_THAT(sinusoid.rows(first, 200, step),
-                    Pointwise(IsNear(0x1p-51), sinusoid.rows(positions)));
+                    Pointwise(IsClose(0x1p-51), sinusoid.rows(positions)));
       }
     }
   }
@@ -134,7 +134,7 @@ TEST(Sinusoid, FairseqPositionsSkipPadding) {
   EXPECT_THAT(std::span(rows).subspan(8, 4), Each(0));
   const std::vector<double> plain =
       Sinusoid({.width = 4, .layout = kTensor2Tensor}).rows(positions[3], 1);
-  EXPECT_THAT(std::span(rows).subspan(12, 4), Pointwise(IsNear(0.0), plain));
+  EXPECT_THAT(std::span(rows).subspan(12, 4), Pointwise(IsClose(0.0), plain));
 }
 
 TEST(Sinusoid, LayoutsHaveNames) {

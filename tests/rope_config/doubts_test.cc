@@ -29,7 +29,7 @@ std::vector<std::string> doubts(const ReadRopeConfig& read) {
   return all;
 }
 
-ReadRopeConfig read(const json& changes) {
+ReadRopeConfig read_changed(const json& changes) {
   json config = {{"model_type", "llama"},    {"hidden_size", 1024},
                  {"num_attention_heads", 8}, {"num_hidden_layers", 4},
                  {"rope_theta", 10000.0},    {"max_position_embeddings", 32768}};
@@ -59,18 +59,18 @@ TEST(Doubts, TwoStretchesInOneGgufFile) {
 }
 
 TEST(Doubts, AStretchOfLayersWithAWindow) {
-  EXPECT_THAT(doubts(read({{"model_type", "mistral"},
-                           {"sliding_window", 4096},
-                           {"max_position_embeddings", 32768},
-                           {"rope_scaling", kYarn}})),
+  EXPECT_THAT(doubts(read_changed({{"model_type", "mistral"},
+                                   {"sliding_window", 4096},
+                                   {"max_position_embeddings", 32768},
+                                   {"rope_scaling", kYarn}})),
               Contains(HasSubstr("the stretch reaches only")));
 }
 
 TEST(Doubts, AFieldWithoutEffect) {
-  EXPECT_THAT(doubts(read({{"rope_scaling",
-                            {{"rope_type", "linear"},
-                             {"factor", 4.0},
-                             {"original_max_position_embeddings", 8192}}}})),
+  EXPECT_THAT(doubts(read_changed({{"rope_scaling",
+                                    {{"rope_type", "linear"},
+                                     {"factor", 4.0},
+                                     {"original_max_position_embeddings", 8192}}}})),
               Contains(HasSubstr("has no effect")));
 }
 
@@ -84,18 +84,18 @@ TEST(Doubts, AFieldAtAPlaceThatIsNotRead) {
 }
 
 TEST(Doubts, TwoSchemasThatContradictEachOther) {
-  EXPECT_THAT(doubts(read({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}},
-                           {"rope_parameters",
-                            {{"rope_type", "yarn"},
-                             {"factor", 4.0},
-                             {"rope_theta", 500000.0},
-                             {"original_max_position_embeddings", 8192}}}})),
+  EXPECT_THAT(doubts(read_changed({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}},
+                                   {"rope_parameters",
+                                    {{"rope_type", "yarn"},
+                                     {"factor", 4.0},
+                                     {"rope_theta", 500000.0},
+                                     {"original_max_position_embeddings", 8192}}}})),
               Contains(HasSubstr("rope_scaling is taken")));
 }
 
 TEST(Doubts, ASoundConfigurationHasNone) {
-  EXPECT_THAT(doubts(read(json::object())), IsEmpty());
-  EXPECT_THAT(doubts(read({{"rope_scaling", kYarn}})), IsEmpty());
+  EXPECT_THAT(doubts(read_changed(json::object())), IsEmpty());
+  EXPECT_THAT(doubts(read_changed({{"rope_scaling", kYarn}})), IsEmpty());
   EXPECT_THAT(doubts(read_gguf("qwen2", scaling("yarn", 4, 8192))), IsEmpty());
 }
 

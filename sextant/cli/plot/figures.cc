@@ -12,7 +12,7 @@ namespace sextant::cli {
 namespace {
 
 constexpr int64_t kMostPositions = 2048;  // per side of a matrix; 34 MB of .npy
-constexpr int64_t kMostLength = int64_t{1} << 40;
+constexpr int64_t kLongestAxis = int64_t{1} << 40;
 
 const chart::Axis kDistance = {.label = "distance: query position − key position",
                                .unit = "tokens"};
@@ -97,8 +97,8 @@ std::vector<PlotOption> with_positions(std::vector<PlotOption> options, int64_t 
 }
 
 Positions positions_of(const PlotValues& values) {
-  const int64_t length = values.integer("length", 1, kMostLength);
-  Positions out = {.step = values.integer("step", 1, kMostLength), .list = {}};
+  const int64_t length = values.integer("length", 1, kLongestAxis);
+  Positions out = {.step = values.integer("step", 1, kLongestAxis), .list = {}};
   const int64_t count = (length - 1) / out.step + 1;
   if (count > kMostPositions) {
     fail(

@@ -181,7 +181,7 @@ void embed_meta(const OperatorHandle& op, Stack* stack) {
   stack->emplace_back(at::empty_symint(x.sym_sizes(), x.options()));
 }
 
-void attend_meta(const OperatorHandle& op, Stack* stack) {
+void method_meta(const OperatorHandle& op, Stack* stack) {
   const Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
   const at::Tensor &q = tensor_named(op, arguments, "q"), &v = tensor_named(op, arguments, "v");
   const std::array<c10::SymInt, 3> rows = {q.sym_size(0), q.sym_size(1), q.sym_size(2)};
@@ -231,7 +231,7 @@ TORCH_LIBRARY_IMPL(sextant, CUDA, library) { add_functions(library); }
 TORCH_LIBRARY_IMPL(sextant, Meta, library) {
   library.impl("method_embed", boxed<&embed_meta>());
   for (const char* name : {"method_attend", "method_attend_with_lse"})
-    library.impl(name, boxed<&attend_meta>());
+    library.impl(name, boxed<&method_meta>());
   for (const char* name :
        {"method_embed_backward", "method_attend_backward", "method_attend_with_lse_backward"})
     library.impl(name, boxed<&backward_shapes>());

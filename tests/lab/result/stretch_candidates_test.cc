@@ -33,9 +33,9 @@ TEST(StretchCandidates, KeepTheRopeThatWasTrainedAndLeaveItsStretchOut) {
     EXPECT_NE(given.value("stretch", json()), "yarn*2") << candidate.name;
     EXPECT_TRUE(names.insert(candidate.name).second) << candidate.name;
   }
-  EXPECT_THAT(names, testing::IsSupersetOf({"direct", "pi", "ntk", "by-parts", "yarn", "llama3",
-                                            "dynamic", "dynamic-yarn", "rerope", "leaky-rerope",
-                                            "self-extend", "dual-chunk", "window"}));
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"direct", "pi", "ntk", "by-parts", "yarn", "llama3",
+                                              "dynamic", "dynamic-yarn", "rerope", "leaky-rerope",
+                                              "self-extend", "dual-chunk", "window"}));
   EXPECT_EQ(stretch_candidates("{}", 128, 1024).front().name, "direct");
 }
 
@@ -146,7 +146,7 @@ TEST(Recommend, WhatIsBetterThereForCertainAndWorseShortIsNoTie) {
   made.candidates[2].lengths.back().sliding_blocks = {1.65, 1.846, 1.754};  // -0.050 ± 0.010
   const Recommendation found = recommend(made);
   EXPECT_EQ(found.best, 1);
-  EXPECT_THAT(found.ties, testing::IsEmpty());
+  EXPECT_THAT(found.ties, ::testing::IsEmpty());
   EXPECT_THAT(found.reason, HasSubstr("Lower there, but worse at 128: pi 1.750"));
 }
 
@@ -163,7 +163,7 @@ TEST(Recommend, ATieInAllThatCountsIsNotCalledWorse) {
   EXPECT_EQ(found.ties[0].candidate, 2);
   EXPECT_NEAR(found.ties[0].behind.mean, 0.01, 1e-12);
   EXPECT_NEAR(found.ties[0].behind.half.value(), 4.303 * 0.03 / std::sqrt(3.0), 1e-12);
-  EXPECT_THAT(found.reason, testing::Not(HasSubstr("Lower there")));
+  EXPECT_THAT(found.reason, ::testing::Not(HasSubstr("Lower there")));
 }
 
 TEST(Recommend, NothingToWriteIsSaidAsNothing) {
@@ -220,7 +220,7 @@ json content() {
 TEST(ExtensionPage, HasTheAnswerTheTableAndTheWordsOfEngines) {
   const chart::Report page = extension_page(content(), "found.json");
   EXPECT_EQ(page.title, "small, stretched to 1024 bytes");
-  EXPECT_THAT(page.lead, testing::StartsWith("rerope is best for sequences of 1024"));
+  EXPECT_THAT(page.lead, ::testing::StartsWith("rerope is best for sequences of 1024"));
   const std::string text = chart::markdown(page, "figures").text;
   EXPECT_THAT(text, HasSubstr("| `rerope` | 1.400 | 1.700 | +0.000 ± "));
   EXPECT_LT(text.find("| `rerope` |"), text.find("| `yarn` |"));
@@ -228,7 +228,7 @@ TEST(ExtensionPage, HasTheAnswerTheTableAndTheWordsOfEngines) {
   EXPECT_THAT(text, HasSubstr("](figures/loss-by-length.svg)"));
   EXPECT_THAT(text, HasSubstr("```\n{\n  \"max_position_embeddings\": 128\n}\n```"));
   EXPECT_THAT(text, HasSubstr("llama.cpp: `yarn`\n\n```\n--rope-scaling yarn\n```"));
-  EXPECT_THAT(text, testing::Not(HasSubstr("vLLM")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("vLLM")));
 }
 
 TEST(ExtensionPage, NamesTheField) {

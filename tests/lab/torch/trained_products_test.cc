@@ -18,7 +18,7 @@ struct Products {
 };
 
 // Of a model with the weights of seed 0; training began with those of seed 1.
-Products of(const std::string& name, bool causal = true) {
+Products products_of(const std::string& name, bool causal = true) {
   DecoderOptions model = tiny_settings().model;
   model.causal = causal;
   const ModelShape shape = model_shape(model, kLength);
@@ -31,7 +31,7 @@ Products of(const std::string& name, bool causal = true) {
 
 TEST(TrainedProducts, OfSinusoidsAreByDistanceWithoutW) {
   for (const bool causal : {true, false}) {
-    const Products found = of("sinusoidal", causal);
+    const Products found = products_of("sinusoidal", causal);
     EXPECT_NEAR(found.shares.plain, 1, 1e-9);
     const DecoderOptions model = tiny_settings().model;
     ASSERT_EQ(found.shares.heads.size(), static_cast<size_t>(model.layers * model.heads));
@@ -46,7 +46,7 @@ TEST(TrainedProducts, OfSinusoidsAreByDistanceWithoutW) {
 
 // A tile has 16 positions, and a gap lies between two tiles.
 TEST(TrainedProducts, AreDrawnAsTiles) {
-  const Pictures pictures = of("sinusoidal").pictures;
+  const Pictures pictures = products_of("sinusoidal").pictures;
   const DecoderOptions model = tiny_settings().model;
   EXPECT_EQ(pictures.product_step, 1);
   ASSERT_EQ(pictures.products.size(), static_cast<size_t>(model.layers * (kLength + 1) - 1));
@@ -62,7 +62,7 @@ TEST(TrainedProducts, AreDrawnAsTiles) {
 }
 
 TEST(TrainedProducts, AreNoneWhereNothingIsAdded) {
-  const Products found = of("rope");
+  const Products found = products_of("rope");
   EXPECT_TRUE(found.shares.heads.empty());
   EXPECT_TRUE(found.pictures.products.empty());
 }

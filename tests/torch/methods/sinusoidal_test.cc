@@ -11,7 +11,7 @@
 namespace sextant::testing {
 namespace {
 
-constexpr int64_t kWidth = kSmallShape.width;
+constexpr int64_t kModelWidth = kSmallShape.width;
 const Layout kPlacement = {.batch = 2, .queries = 9, .keys = 14, .first_query = 5};
 
 at::Tensor angles(const at::Tensor& speeds) {
@@ -19,13 +19,13 @@ at::Tensor angles(const at::Tensor& speeds) {
 }
 
 void expect_added(const std::string& options, const at::Tensor& table, double scale = 1) {
-  const at::Tensor x = normal({2, 9, kWidth});
+  const at::Tensor x = normal({2, 9, kModelWidth});
   const at::Tensor out = method_of("sinusoidal", kSmallShape, options)->embed(x, kPlacement, {});
   EXPECT_LE(largest_difference(out, x * scale + table), 1e-12);
 }
 
 TEST(Sinusoidal, AddsSinesAndCosines) {
-  const at::Tensor exponents = at::arange(0, kWidth, 2, at::kDouble) / -kWidth;
+  const at::Tensor exponents = at::arange(0, kModelWidth, 2, at::kDouble) / -kModelWidth;
   const at::Tensor a = angles(at::exp(exponents * std::log(10000.0)));
   const at::Tensor interleaved = at::stack({a.sin(), a.cos()}, 2).flatten(1);
   expect_added("{}", interleaved);
@@ -36,8 +36,8 @@ TEST(Sinusoidal, AddsSinesAndCosines) {
 }
 
 TEST(Sinusoidal, HasTensor2TensorsLayout) {
-  const at::Tensor a = angles(
-      at::exp(at::arange(kWidth / 2, at::kDouble) * (-std::log(10000.0) / (kWidth / 2 - 1))));
+  const at::Tensor a = angles(at::exp(at::arange(kModelWidth / 2, at::kDouble) *
+                                      (-std::log(10000.0) / (kModelWidth / 2 - 1))));
   expect_added(R"({"layout": "tensor2tensor"})", at::cat({a.sin(), a.cos()}, 1));
 }
 
@@ -47,7 +47,7 @@ TEST(Sinusoidal, CountsAsFairseqDoes) {
     return method_of("sinusoidal", kSmallShape, options);
   };
   const auto added = [](const Method& to, const Layout& p) {
-    return to.embed(at::zeros({p.batch, p.queries, kWidth}, at::kDouble), p, {});
+    return to.embed(at::zeros({p.batch, p.queries, kModelWidth}, at::kDouble), p, {});
   };
   const at::Tensor rows =
       added(*method(R"({"layout": "tensor2tensor"})"), {.queries = 12, .keys = 12})[0];
@@ -89,7 +89,7 @@ TEST(Sinusoidal, TakesNoPaddingForTextWhereWordsAreMissing) {
   EXPECT_THAT(
       [] {
         method_of("sinusoidal", kSmallShape, R"({"layout": "fairseq", "padding_idx": 1})")
-            ->embed(normal({2, 9, kWidth}), kPlacement, {});
+            ->embed(normal({2, 9, kModelWidth}), kPlacement, {});
       },
       ::testing::ThrowsMessage<Error>(
           "sinusoidal: padding_idx: expected null, as no words are given to tell padding by, but "

@@ -18,7 +18,7 @@
 namespace sextant {
 namespace {
 
-constexpr double kTimePerPosition = 0.01;
+constexpr double kTimeStep = 0.01;
 
 at::Tensor stacked(const std::vector<at::Tensor>& rows, const at::Tensor& like) {
   if (!rows.empty()) return at::stack(rows);
@@ -58,7 +58,7 @@ at::Tensor gru_positions(const at::Tensor& h0, std::span<const at::Tensor> weigh
   std::vector<int64_t> sizes = state[0].sizes().vec();
   sizes.back() = 1;
   for (int64_t k = 0; k < length; ++k) {
-    at::Tensor x = at::full(sizes, kTimePerPosition * static_cast<double>(k), h0.options());
+    at::Tensor x = at::full(sizes, kTimeStep * static_cast<double>(k), h0.options());
     for (size_t layer = 0; layer < state.size(); ++layer)
       x = state[layer] = gru_step(x, state[layer], weights.subspan(4 * layer, 4));
     rows.push_back(x);
