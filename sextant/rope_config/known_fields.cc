@@ -50,8 +50,8 @@ bool mentions(const std::vector<std::string>& expressions, const std::string& ke
 // rope_full_precision, rope_dtype, fused_rotary.
 bool only_rounds(const std::string& key, const json& value) {
   if (!value.is_boolean() && !value.is_string()) return false;
-  constexpr std::array kWords = {"precision", "fp32",  "fp16",  "bf16",   "float32",
-                                 "float16",   "dtype", "fused", "fusion", "flash"};
+  constexpr std::array kWords = {"precision", "fp32",  "fp16",   "bf16",  "float32", "float16",
+                                 "dtype",     "fused", "fusion", "flash", "upcast"};
   return std::ranges::any_of(kWords,
                              [&](const char* word) { return key.find(word) != std::string::npos; });
 }

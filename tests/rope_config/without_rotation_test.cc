@@ -93,7 +93,12 @@ TEST(WithoutRotation, MptWithLearnedPositionsIsSaid) {
   const auto warnings = [&](const json& attention) {
     return read(with(mpt, {{"attn_config", attention}})).at(0).scaling.warnings;
   };
-  EXPECT_THAT(warnings({{"alibi", false}}), Contains(HasSubstr("attn_config.alibi is false")));
+  EXPECT_THAT(warnings({{"alibi", false}}), Contains(HasSubstr("attn_config.alibi is not true")));
+  EXPECT_THAT(
+      read(with(mpt, {{"learned_pos_emb", true}, {"attn_config", {{"attn_impl", "torch"}}}}))
+          .at(0)
+          .scaling.warnings,
+      Contains(HasSubstr("learned vectors")));
   EXPECT_THAT(warnings({{"alibi", true}}), IsEmpty());
   EXPECT_THAT(warnings({{"attn_impl", "torch"}}), IsEmpty());
   EXPECT_EQ(read(with(mpt, {{"attn_config", {{"alibi", false}}}})).at(0).instead, "alibi");
