@@ -36,6 +36,7 @@ struct DoctorRequest {
   std::vector<std::string> subjects;
   bool json = false, weights = false, trust = false;
   std::string page, examined;
+  double base = 0;  // of files that do not say it
 };
 
 std::string lower_case(std::string text) {
@@ -112,7 +113,17 @@ void check_page(const std::string& page) {
   }
 }
 
+// A model of transformers says its base, by its file or its code.
+void refuse_base(const DoctorRequest& request) {
+  const bool files = request.subjects.size() == 2 ||
+                     (request.subjects.size() == 1 && is_gguf_path(request.subjects[0]));
+  if (request.base > 0 && !files) {
+    fail("doctor: --base: expected a GGUF file or two files, but got a model of transformers");
+  }
+}
+
 DoctorReport examine(const DoctorRequest& request) {
+  refuse_base(request);
   const std::string& file = request.examined;
   if (file == "-") {
     return report_of(read_start_of_standard_input(kMostJsonBytes), "standard input");
@@ -122,7 +133,7 @@ DoctorReport examine(const DoctorRequest& request) {
     return report_of(examined_by_python(request), "sextant.doctor.examine");
   }
   refuse_options_of_models(request);
-  return examine_files(request.subjects);
+  return examine_files(request.subjects, request.base);
 }
 
 void run_doctor(const DoctorRequest& request) {
@@ -160,6 +171,7 @@ void add_doctor(CLI::App& app) {
                    "in place of MODEL: the file that sextant.doctor.examine wrote; - for standard "
                    "input")
       ->type_name("FILE");
+  command->add_option("--base", request->base, "the base of a file that does not say it");
   command->add_flag("--json", request->json, "the report for programs");
   command->add_option("--html", request->page, "also write the report as a page")
       ->type_name("FILE");

@@ -59,7 +59,7 @@ class LayerPair {
       return find("rotates", named(own_), named(other_),
                   is_gguf(to_) ? engine_fact("llama.cpp.nope") : "");
     }
-    if (!own_.rotates) return;
+    if (!own_.rotates) return compare_methods();
     compare_pairing();
     if (!same_channels()) return;
     compare_frequencies();
@@ -76,8 +76,9 @@ class LayerPair {
     // A group that a file bounds only in some of its layers has layers with and without the window.
     const bool some = !own_.bounded_in.empty() || !other_.bounded_in.empty();
     const int64_t own = effective(own_), other = effective(other_);
-    if (own != other && !(some && (own == 0 || other == 0))) {
-      find("window", window_words(own), window_words(other),
+    const bool sides = own > 0 && other > 0 && own_.both_sides != other_.both_sides;
+    if (sides || (own != other && !(some && (own == 0 || other == 0)))) {
+      find("window", window_words(own, own_.both_sides), window_words(other, other_.both_sides),
            is_gguf(to_) && other == 0
                ? llama_cpp_version() + "'s code for this architecture has no window"
                : "");
@@ -90,6 +91,13 @@ class LayerPair {
            other_.dual_chunk > 0 ? "dual chunks" : "no dual chunks",
            is_gguf(to_) ? engine_fact("llama.cpp.dual_chunk") : "");
     }
+  }
+
+  // ALiBi, learned vectors, or none.
+  void compare_methods() {
+    const std::string own = method_of(own_), other = method_of(other_);
+    const std::vector<std::string>& said = other_.scaling.warnings;
+    if (own != other) find("positions", own, other, said.empty() ? "" : said.front());
   }
 
   void compare_law() {
@@ -331,7 +339,8 @@ void add_unjudged(ConfigComparison& to, const std::string& what, const std::stri
   add_layer(to.unjudged.emplace_back(Unjudged{{}, what, why}).layers, layer);
 }
 
-std::string window_words(int64_t window) {
+std::string window_words(int64_t window, bool both_sides) {
+  if (both_sides && window > 0) return std::to_string(window - 1) + " keys to each side";
   return window > 0 ? std::to_string(window) + " keys" : "all keys";
 }
 

@@ -15,8 +15,8 @@ namespace sextant {
 struct ConfigFinding {
   std::vector<int64_t> layers;  // numbers from 0; empty: all, or all of `kind`
   std::string kind;             // RopeConfig::layers, if layers were compared by kind; or empty
-  // "rotates", "rotated channels", "pairing", "frequencies", "attention factor", "softmax scale",
-  // "window", "chunk", "query law", "layers" or "configuration".
+  // "rotates", "positions", "rotated channels", "pairing", "frequencies", "attention factor",
+  // "softmax scale", "window", "chunk", "query law", "layers" or "configuration".
   std::string field;
   std::string expected, got;  // values of the first and of the second configuration
   std::string cause;          // a sentence; empty: not known
@@ -41,8 +41,9 @@ void add_finding(ConfigComparison& to, const ConfigFinding& finding, std::option
 void add_unjudged(ConfigComparison& to, const std::string& what, const std::string& why,
                   std::optional<int64_t> layer);
 
-// "4096 keys" or "all keys"; "chunks of 8192" or "no chunks".
-std::string window_words(int64_t window);
+// "4096 keys", "64 keys to each side" (a window of 65) or "all keys"; "chunks of 8192" or "no
+// chunks".
+std::string window_words(int64_t window, bool both_sides = false);
 std::string chunk_words(int64_t chunk);
 
 // Compares each layer of `b` with the same layer of `a`, or, if one of them does not number its

@@ -139,6 +139,7 @@ void say_other_places(const json& config, const LanguageModel& model, RopeConfig
 
 void say_options(ModelFields& fields, const RopeParameters& parameters) {
   const Overrides& options = fields.overrides();
+  if (options.only_missing) return;
   const json& object = parameters.object;
   if (parameters.nested) {
     for (const auto& [option, value] :

@@ -44,6 +44,7 @@ json to_json(const RopeConfig& config, const Explained& n) {
           {"method", method_of(config)},
           {"parameters", rotates ? parameters_of(config) : json::object()},
           {"window", or_null(config.window)},
+          {"both_sides", config.both_sides},
           {"chunk", or_null(config.chunk)},
           {"dual_chunk", or_null(config.dual_chunk)},
           {"bounded_in", or_null(config.bounded_in)},

@@ -15,12 +15,13 @@
 
 namespace sextant {
 
-// Throws an Error that names the key. A missing base is an Error unless `overrides` gives it.
+// Throws an Error that names the key, or the program whose file it is if llama.cpp would read it
+// with another meaning.
 SEXTANT_API std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& overrides);
 
-// llama.cpp's architecture for a model_type of Hugging Face; "llama" for an empty one. Throws Error
-// if it is not known.
-SEXTANT_API std::string gguf_architecture(const std::string& model_type);
+// llama.cpp's architecture for a model_type of Hugging Face, whose windows reach to both sides or
+// only back; "llama" for an empty one. Throws Error if it is not known.
+SEXTANT_API std::string gguf_architecture(const std::string& model_type, bool both_sides = false);
 
 // Sizes of the model that rotary positions do not determine; 0: not known.
 struct GgufModelSizes {

@@ -18,7 +18,8 @@ constexpr int64_t kAssumedLayers = 48;
 
 struct Layers {
   int64_t count = 0;   // 0: not known
-  int64_t window = 0;  // 0: none
+  int64_t window = 0;  // as llama.cpp's n_swa; 0: none
+  std::string note;    // the file's key has another value, or no effect
   bool where_known = true;
   std::vector<bool> windowed, rotate;  // one per layer
 };
@@ -47,13 +48,18 @@ bool rotates_at(GgufKeys& keys, Rotates rotates, bool window, bool windowed, int
   return true;
 }
 
-int64_t window_of(GgufKeys& keys, const LlamaCppArchitecture* row) {
+void read_window(GgufKeys& keys, const LlamaCppArchitecture* row, Layers& to) {
   const std::string key = keys.own("attention.sliding_window");
-  const int64_t own = keys.length(key);
-  if (!row || !row->window) return row ? 0 : own;
-  const int64_t layers = keys.length(keys.own("block_count")), with = row->window->if_layers;
-  if (with > 0 && layers > 0 && layers != with) return 0;
-  return keys.has(key) ? own : row->window->size;
+  const int64_t own = keys.length(key), count = keys.length(keys.own("block_count"));
+  const auto* code = row && row->window ? &*row->window : nullptr;
+  const bool none =
+      row && (!code || (code->if_layers > 0 && count > 0 && count != code->if_layers));
+  if (!none) to.window = keys.has(key) || !code ? own : code->size;
+  if (code && code->fixed > 0 && to.window > 0) to.window = code->fixed;
+  if (own == 0 || to.window == own) return;
+  to.note = key + " is " + std::to_string(own) + " in the file, and " + llama_cpp_version() + ", " +
+            row->source + ", has " + (none ? std::string("no window") : std::to_string(to.window)) +
+            " there";
 }
 
 std::vector<bool> windowed_of(GgufKeys& keys, const LlamaCppArchitecture* row, Layers& layers) {
@@ -79,7 +85,7 @@ std::vector<bool> windowed_of(GgufKeys& keys, const LlamaCppArchitecture* row, L
 
 Layers layers_of(GgufKeys& keys, const LlamaCppArchitecture* row) {
   Layers layers{.count = std::min<int64_t>(keys.length(keys.own("block_count")), 65536)};
-  layers.window = window_of(keys, row);
+  read_window(keys, row, layers);
   layers.windowed = windowed_of(keys, row, layers);
   const bool always = row && row->window && row->window->chunks && layers.window == 0;
   const Rotates rotates = row && !always ? row->rotates : Rotates::kAll;
@@ -145,6 +151,12 @@ RopeConfig local_of(GgufKeys& keys, const LlamaCppArchitecture* row, const RopeC
 void set_window(RopeConfig& config, int64_t window, const LlamaCppArchitecture* row) {
   const bool chunks = row && row->window && row->window->chunks;
   (chunks ? config.chunk : config.window) = window;
+  if (!row || !row->window || !row->window->both_sides) return;
+  config.window = window / 2 + 1;
+  config.both_sides = true;
+  config.notes.push_back("half of attention.sliding_window " + std::to_string(window) +
+                         " lies to each side of a query: " + llama_cpp_version() + ", " +
+                         row->source);
 }
 
 RopeConfig still(RopeConfig config, const LlamaCppArchitecture& row) {
@@ -193,10 +205,11 @@ void name(RopeConfig& config, const Group& group, const std::vector<Group>& all,
 }  // namespace
 
 std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* row,
-                                    const RopeConfig& config, const RopeScaling& unscaled,
+                                    RopeConfig config, const RopeScaling& unscaled,
                                     const Overrides& overrides) {
   keys.skip(keys.own("rope.scaling.finetuned"));
   const Layers layers = layers_of(keys, row);
+  if (!layers.note.empty()) config.notes.push_back(layers.note);
   const RopeConfig local = local_of(keys, row, config, unscaled, overrides, layers);
   // Without a window, the keys for windowed layers still show that there are two kinds.
   const bool differ = !rotate_alike(config, local);
@@ -219,8 +232,8 @@ std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* 
   const auto with = std::ranges::count(layers.windowed, true);
   if (configs.size() == 1 && !groups[0].windowed && with > 0) {
     const auto all = static_cast<int64_t>(layers.windowed.size());
-    set_window(configs[0], layers.window, row);
     configs[0].notes = local.notes;
+    set_window(configs[0], layers.window, row);
     if (!layers.where_known) {
       configs[0].bounded_in = "the layers that its architecture says";
     } else if (layers.count == 0) {

@@ -13,7 +13,7 @@ namespace sextant {
 // the others' scaling does not affect. row: null if the architecture is not in the table. Throws an
 // Error that names the key.
 std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* row,
-                                    const RopeConfig& config, const RopeScaling& unscaled,
+                                    RopeConfig config, const RopeScaling& unscaled,
                                     const Overrides& overrides);
 
 }  // namespace sextant

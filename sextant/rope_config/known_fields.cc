@@ -1,6 +1,7 @@
 #include "sextant/rope_config/known_fields.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
@@ -32,6 +33,8 @@ const std::set<std::string>& known() {
       "head_dim", "attention_head_dim", "global_head_dim", "swa_head_dim", "qk_nope_head_dim",
       "qk_head_dim", "v_head_dim", "swa_v_head_dim", "index_head_dim", "linear_key_head_dim",
       "linear_value_head_dim", "linear_head_dim", "mamba_head_dim", "cross_head_dim",
+      // FastDeploy's: positions have three numbers each, which are equal in a text
+      "rope_3d",
       // fields of parts other than the language model's attention
       "indexer_rope_interleave", "rotary_emb_scale_base"};
   return all;
@@ -41,6 +44,16 @@ bool mentions(const std::vector<std::string>& expressions, const std::string& ke
   return std::ranges::any_of(expressions, [&](const std::string& expression) {
     return expression.find(key) != std::string::npos;
   });
+}
+
+// A switch of precision or of a kernel, which changes no frequency: OLMo's and LLaDA's
+// rope_full_precision, rope_dtype, fused_rotary.
+bool only_rounds(const std::string& key, const json& value) {
+  if (!value.is_boolean() && !value.is_string()) return false;
+  constexpr std::array kWords = {"precision", "fp32",  "fp16",   "bf16",  "float32", "float16",
+                                 "dtype",     "fused", "fusion", "flash", "upcast"};
+  return std::ranges::any_of(kWords,
+                             [&](const char* word) { return key.find(word) != std::string::npos; });
 }
 
 bool known_to(const Family& family, const std::string& key) {
@@ -58,8 +71,8 @@ bool known_to(const Family& family, const std::string& key) {
   }
   return mentions(
       {family.rotates, family.layer_types, family.kind, family.base, family.part, family.head_dim,
-       family.rotary_dim, family.scaled, family.window, family.softmax_scale, family.scales_scores,
-       family.pairing, family.first_channel},
+       family.rotary_dim, family.scaled, family.window, family.chunk, family.both_sides,
+       family.softmax_scale, family.scales_scores, family.pairing, family.first_channel},
       key);
 }
 
@@ -92,6 +105,7 @@ void refuse_unknown_fields(const json& config, const Family* family, const std::
   for (const auto& item : config.items()) {
     const std::string& key = item.key();
     if (!about_positions(key) || item.value().is_null() || known().contains(key)) continue;
+    if (only_rounds(key, item.value())) continue;
     if (family != nullptr && known_to(*family, key)) continue;
     if (key == "rope_type" && item.value() == json("original")) continue;  // Grok-2: no scaling
     unknown.push_back(key);

@@ -260,7 +260,8 @@ class LayerReader {
     if (own && !facts_.object.at("rope_theta").is_null()) return;  // the kind's own base wins
     if (local && fields_.overrides().local_base > 0) {
       facts_.base = fields_.overrides().local_base;
-    } else if (!local && fields_.overrides().base > 0) {
+    } else if (!local && fields_.overrides().base_instead(fields_.says("rope_theta") ||
+                                                          facts_.object.contains("rope_theta"))) {
       facts_.base = fields_.overrides().base;
     } else if (const auto base = number_of_family(&Family::base, "rope_theta", 1e-3, 1e30)) {
       facts_.base = base;
@@ -325,6 +326,8 @@ class LayerReader {
     } else if (family() == nullptr && facts_.rotates && facts_.kind != kFull) {
       facts_.chunk = fields_.integer("attention_chunk_size", 1, kLongestSequence).value_or(0);
     }
+    const auto sides = of_family(&Family::both_sides);
+    facts_.both_sides = facts_.window > 0 && sides && is_true(*sides);
   }
 
   void read_scores() {

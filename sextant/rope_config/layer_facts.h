@@ -32,6 +32,7 @@ struct LayerFacts {
   std::optional<int64_t> rotary_dim;
   bool latent = false;
   int64_t window = 0, chunk = 0;
+  bool both_sides = false;   // the window also has as many keys after the query
   double softmax_scale = 0;  // 0: 1 / sqrt(head_dim)
   bool scales_scores = false;
   std::optional<Pairing> pairing;

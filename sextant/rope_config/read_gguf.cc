@@ -13,6 +13,7 @@
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf_keys.h"
 #include "sextant/rope_config/gguf_layers.h"
+#include "sextant/rope_config/gguf_other_programs.h"
 #include "sextant/rope_config/gguf_scaling.h"
 
 namespace sextant {
@@ -71,16 +72,13 @@ void read_channels(GgufKeys& keys, RopeConfig& config) {
   if (config.latent) config.first_channel = config.head_dim - config.rotary_dim;
 }
 
-double base_of(GgufKeys& keys, const Overrides& overrides) {
-  auto base = keys.number(keys.own("rope.freq_base"), 1e-3, 1e30);
-  if (overrides.base > 0) base = overrides.base;
-  if (!base) {
-    GgufKeys::bad(
-        keys.own("rope.freq_base"),
-        "the base of the frequencies, but it is missing; llama.cpp takes 10000, as --base "
-        "10000 would");
-  }
-  return *base;
+void read_base(GgufKeys& keys, const Overrides& overrides, RopeConfig& config) {
+  constexpr double kOfCode = 10000;
+  const auto base = keys.number(keys.own("rope.freq_base"), 1e-3, 1e30);
+  config.base = overrides.base_instead(base.has_value()) ? overrides.base : base.value_or(kOfCode);
+  if (base || overrides.base > 0) return;
+  config.notes.push_back("rope.freq_base is missing, and llama.cpp takes 10000 then: " +
+                         llama_cpp_version() + ", src/llama-model.cpp");
 }
 
 // HunYuan: another base, at every length.
@@ -124,11 +122,41 @@ bool is_trained_stretched(const LlamaCppArchitecture* row, const RopeScaling& sc
   });
 }
 
-// For an architecture whose code rotates nothing.
-RopeConfig without_rotation(GgufKeys& keys, const LlamaCppArchitecture& row) {
-  RopeConfig config{.model_type = keys.arch()};
+// The method of the file's positions; empty if it rotates. Reasons are added to `config`.
+std::string method_of_file(GgufKeys& keys, const LlamaCppArchitecture& row, RopeConfig& config) {
+  const int64_t layers = keys.length(keys.own("block_count"));
+  if (!row.by_layers.empty() && layers > 0) {
+    const auto found = row.by_layers.find(layers);
+    const std::string& method = found != row.by_layers.end() ? found->second : row.by_layers.at(0);
+    config.notes.push_back("positions are by the number of layers: with " + std::to_string(layers) +
+                           (method == "rotates" ? " queries and keys rotate"
+                            : method == "none"  ? " there are none"
+                                                : " they are " + method));
+    return method == "rotates" ? "" : method;
+  }
+  const bool learned = keys.gguf().tensors.contains(row.learned_tensor);
+  if (learned) {
+    config.notes.push_back("learned vectors (" + row.learned_tensor + ") are added to the input");
+  }
+  if (row.instead_key.empty()) return row.instead;
+  const std::string key = keys.own(row.instead_key);
+  const double bias = keys.number(key, 0, 1e6).value_or(0);
+  const std::string said = key + (keys.has(key) ? " is " + json(bias).dump() : " is missing");
+  if (bias > 0 || learned) {
+    config.notes.push_back(said);
+    return bias > 0 ? row.instead : "learned";
+  }
+  config.scaling.warnings.push_back(said +
+                                    ": llama.cpp then adds nothing to scores, and without a "
+                                    "tensor of learned vectors this model has no positions");
+  return "none";
+}
+
+// For a file that rotates nothing.
+RopeConfig without_rotation(GgufKeys& keys, const LlamaCppArchitecture& row,
+                            const std::string& instead, RopeConfig config) {
   config.rotates = false;
-  config.instead = row.instead;
+  config.instead = instead;
   config.head_dim = keys.length(keys.own("attention.key_length"));
   config.max_length = keys.length(keys.own("context_length"));
   config.notes.push_back("from the code: " + llama_cpp_version() + ", " + row.source);
@@ -165,11 +193,14 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
   GgufKeys keys(gguf);
   const LlamaCppArchitecture* named = find_architecture(keys.arch());
   const LlamaCppArchitecture* row = named && named->runs ? named : nullptr;
-  if (row && !row->instead.empty()) return {without_rotation(keys, *row)};
-  RopeConfig config{.model_type = keys.arch(), .head_dim = head_dim_of(keys, overrides)};
+  refuse_other_programs(keys, overrides.base);
+  RopeConfig config{.model_type = keys.arch()};
+  const std::string instead = row ? method_of_file(keys, *row, config) : "";
+  if (!instead.empty()) return {without_rotation(keys, *row, instead, std::move(config))};
+  config.head_dim = head_dim_of(keys, overrides);
   if (row) config.pairing = row->pairing;
   read_channels(keys, config);
-  config.base = base_of(keys, overrides);
+  read_base(keys, overrides, config);
   config.max_length = keys.length(keys.own("context_length"));
   const RopeScaling unscaled = read_gguf_scaling(keys, row, config);
   take_alpha(keys, config);

@@ -18,6 +18,7 @@
 #include "sextant/rope_config/other_positions.h"
 #include "sextant/rope_config/parameters.h"
 #include "sextant/rope_config/shown.h"
+#include "sextant/rope_config/without_rotation.h"
 
 namespace sextant {
 namespace {
@@ -212,6 +213,7 @@ RopeConfig rope_of(const LayerGroup& group, ModelFields& fields, const Lengths& 
                   .latent = facts.latent,
                   .window = facts.window,
                   .chunk = facts.chunk,
+                  .both_sides = facts.both_sides,
                   .layer_numbers = group.layers,
                   .parameters = facts.parameters,
                   .rotates = facts.rotates,
@@ -232,7 +234,8 @@ RopeConfig rope_of(const LayerGroup& group, ModelFields& fields, const Lengths& 
           engine_fact("transformers.truncate_nested"));
     }
   } else {
-    rope.instead = "none";
+    const Family* family = fields.family();
+    rope.instead = family && family->never_rotates() ? family->instead : "none";
     rope.scaling.score_factor = score_factor_of(facts, lengths, parameters);
   }
   if (facts.query_scale.law != QueryLaw::kNone) rope.scaling.query_scale = facts.query_scale;
@@ -269,6 +272,9 @@ void add_words(ModelFields& fields, const RopeParameters& parameters, const std:
                         "layers, parts and defaults of its own");
   }
   warnings.insert(warnings.end(), fields.warnings().begin(), fields.warnings().end());
+  if (std::ranges::any_of(ropes, &RopeConfig::both_sides)) {
+    first.notes.emplace_back("windows reach as far to the right as to the left");
+  }
   if (family == nullptr) return;
   std::string taken;
   for (const std::string& one : fields.taken_from_code()) {
@@ -303,27 +309,6 @@ void read_logn(ModelFields& fields, std::vector<RopeConfig>& ropes) {
   for (RopeConfig& rope : ropes) rope.scaling.query_scale = {QueryLaw::kLogn, *length, 0};
 }
 
-std::vector<RopeConfig> without_rotation(const std::string& instead, ModelFields& fields,
-                                         const std::string& type) {
-  RopeConfig rope{
-      .model_type = type,
-      .max_length = fields.integer("max_position_embeddings", 1, kLongestSequence).value_or(0),
-      .rotates = false,
-      .instead = instead};
-  const std::string said = parameters_of_others(fields.config());
-  if (!said.empty()) rope.notes.push_back("the file has of it:" + said);
-  for (const auto& [option, value] :
-       {std::pair{"--base", fields.overrides().base},
-        {"--local-base", fields.overrides().local_base},
-        {"--head-dim", static_cast<double>(fields.overrides().head_dim)}}) {
-    if (value > 0) {
-      rope.scaling.warnings.push_back(std::string(option) +
-                                      " has no effect: this model does not rotate");
-    }
-  }
-  return {rope};
-}
-
 [[noreturn]] void fail_for_missing(const std::vector<std::string>& missing) {
   std::string all;
   for (const std::string& one : missing) all += (all.empty() ? "" : "; ") + one;
@@ -334,13 +319,14 @@ std::vector<RopeConfig> read_language_model(const json& config, const std::strin
                                             const Overrides& overrides) {
   const Family* family = find_family(type);
   std::optional<StatedPositions> stated;
-  if (family != nullptr && !family->instead.empty() && family->rotates.empty()) {
+  if (family != nullptr && family->never_rotates()) {
     stated = stated_positions(config, *family, type);
     if (!stated || !stated->rotates) {
       ModelFields fields(config, family, overrides, kWhere);
       std::vector<RopeConfig> none =
-          without_rotation(stated ? stated->instead : family->instead, fields, type);
+          unrotated_layers(stated ? stated->instead : family->instead, fields, type);
       if (stated) none[0].scaling.warnings.push_back(stated->warning);
+      add_words(fields, {}, type, none);
       return none;
     }
     family = nullptr;  // another model under that name
@@ -348,20 +334,22 @@ std::vector<RopeConfig> read_language_model(const json& config, const std::strin
   ModelFields fields(config, family, overrides, kWhere);
   if (stated) fields.say(stated->warning);
   const std::string other = other_positions(config);
-  if (!other.empty()) return without_rotation(other, fields, type);
+  if (!other.empty()) return {without_rotation(other, fields, type)};
   refuse_unknown_fields(config, family, kWhere);
   check_heads(fields);
   const RopeParameters parameters = rope_parameters(fields);
   std::vector<std::string> missing;
   const std::vector<LayerGroup> groups = layer_groups(fields, parameters, missing);
   if (groups.empty()) {
-    std::vector<RopeConfig> none = without_rotation("none", fields, type);
-    none[0].notes.push_back("no layer has attention");
-    return none;
+    RopeConfig none = without_rotation("none", fields, type);
+    none.notes.emplace_back("no layer has attention");
+    return {none};
   }
   if (!groups[0].facts.rotates && groups.size() == 1) {
-    std::vector<RopeConfig> none = without_rotation(
-        family != nullptr && !family->instead.empty() ? family->instead : "none", fields, type);
+    std::vector<RopeConfig> none = {without_rotation(
+        family != nullptr && !family->instead.empty() ? family->instead : "none", fields, type)};
+    none[0].window = groups[0].facts.window;
+    none[0].chunk = groups[0].facts.chunk;
     add_words(fields, parameters, type, none);
     return none;
   }

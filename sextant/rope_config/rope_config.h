@@ -33,6 +33,8 @@ struct RopeConfig {
   // queries are confined; 0: no limit. `bounded_in`: "5 of 6 layers"; empty: all layers of this
   // group.
   int64_t window = 0, chunk = 0;
+  // The window reaches as far to keys after the query; `window` does not count those.
+  bool both_sides = false;
   std::string bounded_in = {};
   // Positions within chunks, so that no distance exceeds this: Qwen2.5-1M; 0: none.
   int64_t dual_chunk = 0;
@@ -60,8 +62,11 @@ SEXTANT_API std::string order_of(Pairing pairing);
 struct Overrides {
   double base = 0;
   int64_t head_dim = 0;
-  int64_t length = 0;     // the target
-  double local_base = 0;  // of layers with a window, in models with a second base
+  int64_t length = 0;         // the target
+  double local_base = 0;      // of layers with a window, in models with a second base
+  bool only_missing = false;  // `base` only where the file has none
+
+  bool base_instead(bool in_file) const { return base > 0 && !(in_file && only_missing); }
 };
 
 // The frequencies, fastest first, for a sequence of `length` tokens.

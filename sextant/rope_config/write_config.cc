@@ -73,7 +73,8 @@ void take_betas_of_code(RopeConfig& config, const std::string& architecture) {
 std::string write_gguf(const ReadRopeConfig& read, std::vector<std::string>& warnings) {
   const std::string type = rotations(read, "gguf").at(0).model_type;
   const bool named = read.dialect == "GGUF";  // model_type is already an architecture
-  const std::string architecture = named ? type : gguf_architecture(type);
+  const bool both_sides = std::ranges::any_of(read.configs, &RopeConfig::both_sides);
+  const std::string architecture = named ? type : gguf_architecture(type, both_sides);
   const GgufConfig written =
       write_gguf_config(read.configs, architecture, sizes_of(read), warnings);
   std::string bytes = gguf_bytes(written.metadata, written.vectors);

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf.h"
+#include "sextant/rope_config/gguf_as_run.h"
 #include "sextant/rope_config/unsupported.h"
 
 namespace sextant {
@@ -211,32 +211,6 @@ bool has_window(const RopeConfig& group) {
          group.parameters.find("sliding") != std::string::npos;
 }
 
-// Warns if the weights that accompany the metadata must be permuted to llama.cpp's order of pairs.
-void warn_of_pairs(const RopeConfig& config, const LlamaCppArchitecture& row,
-                   std::vector<std::string>& warnings) {
-  if (!config.pairing || !row.pairing) return;
-  const Pairing there = config.scaling.sections.empty() ? *row.pairing : Pairing::kHalfSplit;
-  if (*config.pairing == there) return;
-  warnings.push_back("this model rotates " + order_of(*config.pairing) + " pairs, and llama.cpp " +
-                     order_of(there) + " ones in the architecture " + row.name +
-                     ": beside this metadata the weights of queries and keys must be permuted to "
-                     "that order. " +
-                     engine_fact("llama.cpp.pairs"));
-}
-
-void warn_of_betas(const RopeConfig& config, const LlamaCppArchitecture& row,
-                   std::vector<std::string>& warnings) {
-  const auto* fixed = std::get_if<Stretch>(&config.scaling.stretch);
-  const auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
-  const auto& code = row.yarn_keys;
-  if (!yarn || code.betas) return;
-  if (yarn->beta_fast == code.beta_fast && yarn->beta_slow == code.beta_slow) return;
-  warnings.push_back("llama.cpp takes the beta_fast and beta_slow of this file only from flags, " +
-                     std::string("--yarn-beta-fast ") + nlohmann::json(yarn->beta_fast).dump() +
-                     " --yarn-beta-slow " + nlohmann::json(yarn->beta_slow).dump() + ". " +
-                     engine_fact("llama.cpp.betas"));
-}
-
 [[noreturn]] void refuse_groups(size_t count, const LlamaCppArchitecture& row) {
   fail(
       "convert: gguf: expected one configuration for all layers, or one for layers with a window "
@@ -300,13 +274,13 @@ bool is_windowed(const RopeConfig& layer) { return layer.window > 0 || layer.chu
 
 // Writes the layers that have the window or rotate, if the architecture's code reads them.
 void write_layers(Writer& to, const LlamaCppArchitecture& row,
-                  const std::vector<RopeConfig>& groups, const GgufModelSizes& sizes) {
+                  const std::vector<RopeConfig>& groups, const GgufModelSizes& sizes,
+                  std::vector<std::string>& warnings) {
   using Rotates = LlamaCppArchitecture::Rotates;
   const std::vector<const RopeConfig*> layers = by_layer(groups, sizes.layers);
   if (!layers.empty()) to.put_length("block_count", static_cast<int64_t>(layers.size()));
-  int64_t window = 0;
-  for (const RopeConfig& group : groups) window = std::max(window, group.window);
-  if (row.window && window > 0) to.put_length("attention.sliding_window", window);
+  const int64_t n_swa = n_swa_of(row, groups, warnings);
+  if (n_swa > 0) to.put_length("attention.sliding_window", n_swa);
   const bool some = std::ranges::any_of(groups, is_windowed);
   const bool known = !layers.empty() && std::ranges::all_of(groups, [](const RopeConfig& group) {
     return group.bounded_in.empty();
@@ -345,9 +319,9 @@ void write_scale(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& 
 
 }  // namespace
 
-std::string gguf_architecture(const std::string& model_type) {
+std::string gguf_architecture(const std::string& model_type, bool both_sides) {
   if (model_type.empty()) return "llama";
-  if (const LlamaCppArchitecture* row = architecture_of(model_type)) return row->name;
+  if (const LlamaCppArchitecture* row = architecture_of(model_type, both_sides)) return row->name;
   fail("convert: gguf: model_type: expected a model that " + llama_cpp_version() +
        " has an architecture for, but got \"" + model_type + "\", for which none is known here");
 }
@@ -365,7 +339,7 @@ GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::s
   refuse_dual_chunks(config, "gguf");
   Writer to(architecture);
   write_query_law(to, row, config);
-  write_layers(to, row, groups, sizes);
+  write_layers(to, row, groups, sizes, warnings);
   write_scale(to, row, config, sizes);
   to.put_length("attention.key_length", config.head_dim);
   to.put_length("rope.dimension_count", config.rotary_dim);

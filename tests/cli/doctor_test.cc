@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "sextant/files/gguf.h"
 #include "sextant/rope_config/write_config.h"
 #include "tests/cli/command.h"
 
@@ -43,6 +44,26 @@ TEST_F(Doctor, ASoundConversionHasStatus0) {
   EXPECT_THAT(pair.out, HasSubstr("permuted the weights"));
   const Ended alone = run({"doctor", gguf});
   EXPECT_EQ(alone.status, 0) << alone.out << alone.err;
+}
+
+// A base fills in only what a file lacks.
+TEST_F(Doctor, ABaseIsForFilesThatDoNotSayIt) {
+  const std::string config = file("config.json", llama(500000));
+  const std::string gguf =
+      file("model.gguf", gguf_bytes({{"general.architecture", std::string("llama")},
+                                     {"llama.attention.key_length", uint64_t{128}},
+                                     {"llama.block_count", uint64_t{4}},
+                                     {"llama.context_length", uint64_t{4096}}},
+                                    {}));
+  const Ended missing = run({"doctor", config, gguf});
+  EXPECT_EQ(missing.status, 1) << "llama.cpp takes 10000";
+  EXPECT_THAT(missing.out, HasSubstr("the base is 500000 and 10000"));
+  EXPECT_EQ(run({"doctor", config, gguf, "--base", "500000"}).status, 0);
+  const std::string other = file("other.json", llama(10000));
+  EXPECT_EQ(run({"doctor", config, other, "--base", "500000"}).status, 1);
+  const Ended model = run({"doctor", folder_.path().string(), "--base", "500000"});
+  EXPECT_EQ(model.status, 2);
+  EXPECT_THAT(model.err, HasSubstr("--base: expected a GGUF file or two files"));
 }
 
 TEST_F(Doctor, ADifferenceHasStatus1AndAllOutputsNameIt) {

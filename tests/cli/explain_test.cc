@@ -109,6 +109,7 @@ TEST_F(Explain, JsonIsOfSchema3) {
                                       "unrotated_softmax_scale",
                                       "query_law",
                                       "window",
+                                      "both_sides",
                                       "chunk",
                                       "doubts",
                                       "dual_chunk",

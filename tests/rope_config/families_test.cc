@@ -54,6 +54,7 @@ TEST(Expression, HasPythonsMeaning) {
   EXPECT_EQ(of("absent.a[3].b"), json());
   EXPECT_EQ(of("i in [1, 5] and kind not in ['a', 'b']"), json(true));
   EXPECT_EQ(of("max(len(list), 2) + min(1, 2) + int(2.9)"), json(6.0));
+  EXPECT_EQ(of("at(window, 2) + at(list, 2)"), json(515.0));
 }
 
 TEST(Expression, ErrorsShowTheExpression) {
@@ -67,7 +68,7 @@ TEST(Expression, ErrorsShowTheExpression) {
   error_of("1 2", "expected an operator or the end, but got \"2\"");
   error_of("(1", "expected \")\", but it ends");
   error_of("'open", "expected a closing '");
-  error_of("exp(1)", "expected int, min, max or len, but got exp");
+  error_of("exp(1)", "expected int, min, max, len or at, but got exp");
   error_of("10 ** 400", "expected a finite number");
   error_of(std::string(500, '(') + "1" + std::string(500, ')'), "expected fewer parentheses");
   EXPECT_THROW(check_expression("a if b"), Error);

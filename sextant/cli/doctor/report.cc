@@ -142,16 +142,17 @@ int DoctorReport::exit_status() const {
   return !result.findings.empty() ? 1 : result.unjudged.empty() ? 0 : 2;
 }
 
-DoctorReport examine_files(const std::vector<std::string>& paths) {
+DoctorReport examine_files(const std::vector<std::string>& paths, double base) {
+  const Overrides overrides{.base = base, .only_missing = true};
   DoctorReport report{.subject = paths.back(),
                       .against = llama_cpp_version() + "'s code for this architecture",
                       .versions = {{"sextant", std::string(version())}},
                       .rows = {},
                       .result = {}};
-  const ReadRopeConfig read = read_rope_config(paths.back(), {});
+  const ReadRopeConfig read = read_rope_config(paths.back(), overrides);
   if (paths.size() == 2) {
     report.against = paths[0];
-    report.result = compare_configs(read_rope_config(paths[0], {}), read);
+    report.result = compare_configs(read_rope_config(paths[0], overrides), read);
   } else {
     report.result = check_config(read);
   }

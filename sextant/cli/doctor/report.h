@@ -35,7 +35,8 @@ struct DoctorReport {
 };
 
 // A GGUF file, or two files of any format: what changed from the first to the second.
-DoctorReport examine_files(const std::vector<std::string>& paths);
+// base: of a file that does not say it; 0: not given.
+DoctorReport examine_files(const std::vector<std::string>& paths, double base);
 
 // The report of a model of transformers. text: the JSON that python/sextant/doctor/examine.py
 // writes; `where` begins the Error if it is another one.

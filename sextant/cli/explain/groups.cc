@@ -39,6 +39,7 @@ Line line_of(const Subject& subject) {
 }  // namespace
 
 std::string window_of(const RopeConfig& config) {
+  if (config.window > 0 && config.both_sides) return fmt::format("{} a side", config.window - 1);
   if (config.window > 0) return std::to_string(config.window);
   if (config.chunk > 0) return fmt::format("chunks of {}", config.chunk);
   if (config.dual_chunk > 0) return fmt::format("dual chunks of {}", config.dual_chunk);

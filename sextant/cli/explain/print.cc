@@ -58,7 +58,9 @@ void print_axes(const RopeScaling& scaling) {
 // Prints how far back queries of these layers attend.
 void print_layers(const RopeConfig& config, const Explained& n) {
   const std::string where = config.bounded_in.empty() ? "" : " in " + config.bounded_in;
-  if (config.window > 0) {
+  if (config.window > 0 && config.both_sides) {
+    lab::print("window        {} positions to each side{}\n", config.window - 1, where);
+  } else if (config.window > 0) {
     lab::print("window        {} positions{}, the query's own included\n", config.window, where);
   }
   if (config.chunk > 0) {

@@ -326,11 +326,15 @@ class Evaluator {
       return static_cast<double>(given[0].size());
     }
     if (name == "int" && given.size() == 1) return std::trunc(number_at(0));
+    if (name == "at" && given.size() == 2) {
+      return number(given[0].is_array() ? element(Value(given[0]), Value(given[1]))
+                                        : Value(given[0]));
+    }
     if ((name == "min" || name == "max") && given.size() == 2) {
       const double a = number_at(0), b = number_at(1);
       return name == "min" ? std::min(a, b) : std::max(a, b);
     }
-    fail("expression: " + tokens_.text() + ": expected int, min, max or len, but got " + name);
+    fail("expression: " + tokens_.text() + ": expected int, min, max, len or at, but got " + name);
   }
 
   Tokens tokens_;

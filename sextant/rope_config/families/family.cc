@@ -172,8 +172,10 @@ Family family_of(const json& object, const std::string& code, const std::string&
   family.instead = row.text("instead");
   family.names = row.names("names");
   family.rotates = row.expression("rotates");
+  family.notes = row.remarks("notes");
+  family.warnings = row.remarks("warnings");
   if (!family.instead.empty() && family.rotates.empty()) {
-    row.finish();  // a model that never rotates has no other facts
+    row.finish();  // a model that rotates in no layer has other facts only if it has windows
     return family;
   }
   family.defaults = row.defaults("defaults");
@@ -186,6 +188,7 @@ Family family_of(const json& object, const std::string& code, const std::string&
                                     {"scaled", &Family::scaled},
                                     {"window", &Family::window},
                                     {"chunk", &Family::chunk},
+                                    {"both_sides", &Family::both_sides},
                                     {"softmax_scale", &Family::softmax_scale},
                                     {"scales_scores", &Family::scales_scores},
                                     {"pairing", &Family::pairing},
@@ -200,8 +203,6 @@ Family family_of(const json& object, const std::string& code, const std::string&
   family.unrelated = row.texts("unrelated");
   family.only_inside = row.texts("only_inside");
   family.trained_stretched = row.flag("trained_stretched");
-  family.notes = row.remarks("notes");
-  family.warnings = row.remarks("warnings");
   row.finish();
   return family;
 }

@@ -32,7 +32,7 @@ struct Family {
   std::map<std::string, std::string> names;
   std::map<std::string, nlohmann::json> defaults;  // a value, or {"is": expression}
   std::string rotates, layer_types, kind, base, part, head_dim, rotary_dim, scaled, window, chunk;
-  std::string softmax_scale, scales_scores, pairing, first_channel;
+  std::string both_sides, softmax_scale, scales_scores, pairing, first_channel;
   std::vector<FamilyQueryLaw> query_laws;
   std::map<std::string, nlohmann::json> scaling_defaults;
   std::map<std::string, std::string> scaling_types;  // rope_type in file -> in code
@@ -40,6 +40,8 @@ struct Family {
   bool trained_stretched = false;
   std::vector<FamilyRemark> notes, warnings;
 
+  // Whether no model of this family rotates.
+  bool never_rotates() const { return !instead.empty() && (rotates.empty() || rotates == "false"); }
   // "transformers 5.24.0".
   std::string origin() const { return code + " " + version; }
 };

@@ -42,6 +42,8 @@ LlamaCppArchitecture::Window window_of(const json& row) {
   window.scaled = row.at("scaled");
   window.own_base = row.at("own_base");
   window.chunks = row.value("chunks", false);
+  window.both_sides = row.value("sides", "") == "both";
+  window.fixed = row.value("fixed", int64_t{0});
   window.if_layers = row.value("if_layers", int64_t{0});
   window.everywhere = row.value("everywhere", false);
   window.gain = row.value("gain", true);
@@ -84,6 +86,12 @@ LlamaCppArchitecture row_of(const json& row) {
                           .source = row.at("source"),
                           .runs = row.value("runs", true),
                           .instead = row.value("instead", "")};
+  const json by_layers = row.value("by_layers", json::object());
+  for (const auto& item : by_layers.items()) {
+    to.by_layers[item.key() == "else" ? 0 : std::stoll(item.key())] = item.value();
+  }
+  to.instead_key = row.value("instead_key", "");
+  to.learned_tensor = row.value("learned_tensor", "");
   const std::string pairs = row.value("pairs", "");
   if (pairs == "interleaved") to.pairing = Pairing::kInterleaved;
   if (pairs == "half-split") to.pairing = Pairing::kHalfSplit;
@@ -119,11 +127,30 @@ const LlamaCppArchitecture* find_architecture(const std::string& name) {
   return found == rows().end() ? nullptr : &*found;
 }
 
-const LlamaCppArchitecture* architecture_of(const std::string& model_type) {
+const LlamaCppArchitecture* architecture_of(const std::string& model_type, bool both_sides) {
+  const LlamaCppArchitecture* found = nullptr;
   for (const LlamaCppArchitecture& row : rows()) {
-    if (std::ranges::find(row.types, model_type) != row.types.end()) return &row;
+    if (std::ranges::find(row.types, model_type) == row.types.end()) continue;
+    if ((row.window && row.window->both_sides) == both_sides) return &row;
+    if (found == nullptr) found = &row;
   }
-  return nullptr;
+  return found;
+}
+
+const std::vector<OtherProgram>& other_programs() {
+  static const std::vector<OtherProgram> all = [] {
+    std::vector<OtherProgram> read;
+    for (const json& program : table().at("other_programs")) {
+      read.push_back({.name = program.at("program"),
+                      .source = program.at("source"),
+                      .architectures = program.at("architectures"),
+                      .keys = program.at("keys"),
+                      .bases = program.at("bases"),
+                      .advice = program.at("advice")});
+    }
+    return read;
+  }();
+  return all;
 }
 
 std::optional<Pairing> pairing_in_transformers(const LlamaCppArchitecture& row) {

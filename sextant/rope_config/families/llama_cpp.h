@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct LlamaCppArchitecture {
     bool scaled = false;      // whether the scaling affects layers with the window
     bool own_base = false;    // whether rope.freq_base_swa is read
     bool chunks = false;      // chunks instead of windows
+    bool both_sides = false;  // half of the size to each side
+    int64_t fixed = 0;        // the size whatever positive one the file has; 0: the file's
     bool everywhere = false;  // all layers have the window
     bool gain = true;         // whether rope.scaling.attn_factor affects layers with the window
   };
@@ -46,6 +49,10 @@ struct LlamaCppArchitecture {
   std::string source;              // "src/models/llama.cpp"
   bool runs = true;                // false: llama.cpp has the name but no model for it
   std::string instead;             // if nothing rotates: see RopeConfig::instead
+  // The method by the number of layers, "rotates" among them; 0: any other number.
+  std::map<int64_t, std::string> by_layers;
+  std::string instead_key;     // `instead` holds only if this key is positive
+  std::string learned_tensor;  // a file that has this tensor has learned vectors
   std::optional<Pairing> pairing;
   std::string axes;         // order of M-RoPE's axes: "blocks", "interleaved", or empty
   bool needs_axes = false;  // llama.cpp runs no file without rope.dimension_sections
@@ -68,11 +75,24 @@ struct LlamaCppArchitecture {
   bool alpha = false;  // rope.scaling.alpha is read
 };
 
+// A program that writes GGUF files which llama.cpp does not run, or runs with other positions.
+struct OtherProgram {
+  std::string name, source;
+  std::map<std::string, std::string> architectures;  // its names -> llama.cpp's, or ""
+  std::vector<std::string> keys;                     // without the architecture's prefix
+  // The base that it takes if rope.freq_base is missing, for architectures for which llama.cpp's
+  // converter always writes that key.
+  std::map<std::string, double> bases;
+  std::string advice;  // what to do with such a file
+};
+const std::vector<OtherProgram>& other_programs();
+
 // The row of the table; null: not audited.
 const LlamaCppArchitecture* find_architecture(const std::string& name);
 
-// The row to which Hugging Face's model_type is converted; null if none is known.
-const LlamaCppArchitecture* architecture_of(const std::string& model_type);
+// The row to which Hugging Face's model_type is converted; of several the one whose windows reach
+// to both sides or do not. Null if none is known.
+const LlamaCppArchitecture* architecture_of(const std::string& model_type, bool both_sides);
 
 // The order of pairs in transformers' models of this architecture; empty if it is not known,
 // differs between them or depends on a field.
