@@ -294,6 +294,11 @@ void CommandLine::read_flag() {
   const std::string written = word.substr(0, equals);
   const size_t dot = written.find('.');
   const std::string name = long_name(written.substr(0, dot));
+  if (const size_t space = written.find(' ');
+      is_known(long_name(written.substr(0, space))) && space != std::string::npos) {
+    fail("flags: " + written.substr(0, 60) +
+         ": expected a flag and its value as two words (two items of a list), but got one");
+  }
   if (const LlamaCppFlag* flag = llama_cpp_flag(name); flag != nullptr && flag->is_switch) {
     all_[std::string(kSwitch)] = name == kNegated ? "off" : "on";
     return skip_values();

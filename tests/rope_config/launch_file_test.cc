@@ -68,6 +68,14 @@ TEST(LaunchFile, ACommandIsAList) {
               R"( \"original_max_position_embeddings\": 32768}}'"])");
 }
 
+TEST(LaunchFile, AnItemIsOneWord) {
+  EXPECT_THAT(
+      [] { read("command:\n- --rope-scale 4\n- -c 4096\n"); },
+      ThrowsMessage<Error>(HasSubstr("flags: --rope-scale 4: expected a flag and its value")));
+  EXPECT_THAT([] { read("command:\n- --rope-scale=4\n- -c 4096\n"); },
+              ThrowsMessage<Error>(HasSubstr("flags: -c 4096: expected a flag and its value")));
+}
+
 TEST(LaunchFile, VariablesAreAMappingOrAList) {
   expect_yarn(
       "LLAMA_ARG_ROPE_SCALING_TYPE: yarn\nLLAMA_ARG_ROPE_SCALE: 4\n"
