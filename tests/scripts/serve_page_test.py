@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs/serve.md").read_text(encoding="utf-8")
-# The released model of each name, its row of the table, and the stretch where the text says another.
+# The released model of each name, its row of the table, and its stretch where the text has another.
 MODELS = {
     "qwen": ("qwen3.5-27b", "Qwen3.5, 3.6, 3.8", None),
     "qwen3": ("qwen3-235b-a22b", "Qwen3", None),
