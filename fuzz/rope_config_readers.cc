@@ -8,6 +8,7 @@
 #include "fuzz/rope_config_samples.h"
 #include "sextant/base/error.h"
 #include "sextant/files/gguf.h"
+#include "sextant/files/yaml.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/families/expression.h"
 #include "sextant/rope_config/families/family.h"
@@ -48,7 +49,7 @@ void explain_bytes(const std::string& bytes) { explain_all(read_rope_config_byte
 constexpr Overrides kBesideFlags = {.base = 10000, .head_dim = 8};
 
 void explain_flags(const std::string& bytes) {
-  explain_all(read_rope_config_bytes(bytes, kBesideFlags));
+  explain_all(read_rope_config_bytes(bytes, kBesideFlags, read_yaml));
 }
 
 // Does what `sextant convert` does with a file, in each dialect. A dialect that cannot express the
@@ -56,7 +57,7 @@ void explain_flags(const std::string& bytes) {
 void convert_bytes(const std::string& bytes) {
   Overrides overrides;
   if (!bytes.starts_with("{") && !bytes.starts_with("GGUF")) overrides = kBesideFlags;
-  const ReadRopeConfig read = read_rope_config_bytes(bytes, overrides);
+  const ReadRopeConfig read = read_rope_config_bytes(bytes, overrides, read_yaml);
   constexpr std::array kDialects = {"hf5", "hf4", "gguf", "llama.cpp", "vllm"};
   for (const char* to : kDialects) {
     std::string written;

@@ -155,7 +155,11 @@ std::vector<std::string> flag_samples() {
       "--hf-overrides.rope_parameters.factor 4.0 --max-model-len 128K "
       "--hf-overrides.rope_parameters.original_max_position_embeddings 32768",
       R"(vllm --max-model-len 4096 --hf-overrides '{"text_config": {"rope_theta": 500}}')",
-      "-c 131072 --rope-scaling yarn --rope-scale 4 --yarn-attn-factor 0.5"};
+      "-c 131072 --rope-scaling yarn --rope-scale 4 --yarn-attn-factor 0.5",
+      "x: &x {LLAMA_ARG_CTX_SIZE: 8192}\nservices:\n  a:\n    command: [--rope-scale, 2]\n"
+      "    environment: {<<: *x}\n    env:\n    - name: LLAMA_ARG_N_PARALLEL\n      value: "
+      "${N:-2}\n"
+      "  b: {image: redis}\n"};
 }
 
 std::vector<std::string> family_samples() {

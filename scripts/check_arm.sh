@@ -22,8 +22,8 @@ esac
 
 # The script does not install these: to add a second architecture is the machine owner's decision.
 packages=(g++-aarch64-linux-gnu qemu-user)
-for package in libhwy-dev libfmt-dev libpng-dev zlib1g-dev libexpat1-dev libgtest-dev \
-  libgmock-dev librapidcheck-dev; do
+for package in libhwy-dev libfmt-dev libpng-dev libyaml-dev zlib1g-dev libexpat1-dev \
+  libgtest-dev libgmock-dev librapidcheck-dev; do
   packages+=("$package:arm64")
 done
 dpkg-query -W "${packages[@]}" >/dev/null 2>&1 || fail "packages are missing. Please run, as root,

@@ -19,7 +19,7 @@ export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 
 build_packages=(g++ cmake ninja-build pkg-config ccache
   libhwy-dev libcli11-dev libtoml11-dev nlohmann-json3-dev libfmt-dev libpng-dev librsvg2-bin
-  zlib1g-dev)
+  libyaml-dev zlib1g-dev)
 torch_packages=(libtorch-dev libgloo-dev libopenblas0-pthread)
 text_packages=(python3-doc) # its reST sources are the survey's training text
 test_packages=(libgtest-dev libgmock-dev librapidcheck-dev libexpat1-dev python3 python3-numpy git)

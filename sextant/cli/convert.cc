@@ -9,6 +9,7 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/config_request.h"
 #include "sextant/files/write_file.h"
+#include "sextant/files/yaml.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/rope_config/write_config.h"
 
@@ -74,7 +75,8 @@ void add_convert(CLI::App& app) {
       "frequencies,\n"
       "bit by bit, but in GGUF, whose numbers are float32. Warnings go to standard error.");
   command->callback([request] {
-    const ReadRopeConfig read = read_rope_config(request->config->path, request->config->overrides);
+    const ReadRopeConfig read =
+        read_rope_config(request->config->path, request->config->overrides, read_yaml);
     std::vector<std::string> warnings;
     const std::string written = write_rope_config(read, request->dialect, warnings);
     print_warnings(read, warnings);

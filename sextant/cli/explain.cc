@@ -12,6 +12,7 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/config_request.h"
 #include "sextant/cli/explain/subject.h"
+#include "sextant/files/yaml.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/rope_config/explain_json.h"
 #include "sextant/rope_config/parse_number.h"
@@ -40,7 +41,8 @@ void plot(const Subject& subject, const std::filesystem::path& folder, bool say)
 }
 
 void run(const Request& request) {
-  const ReadRopeConfig read = read_rope_config(request.config->path, request.config->overrides);
+  const ReadRopeConfig read =
+      read_rope_config(request.config->path, request.config->overrides, read_yaml);
   std::vector<Subject> subjects;
   for (size_t g = 0; g < read.configs.size(); ++g) {
     subjects.push_back({read.configs[g], read.explained[g]});

@@ -1,8 +1,12 @@
+// A line is split into words as by a shell. Flags about rotary positions and lengths are kept under
+// their long names, the others are skipped with their values, and variables of llama.cpp count
+// where the line has no flag for them.
 #include "sextant/rope_config/command_line.h"
 
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -10,77 +14,90 @@
 #include "sextant/base/error.h"
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/rope_config/parse_number.h"
+#include "sextant/rope_config/shell_words.h"
 
 namespace sextant {
 namespace {
 
 using nlohmann::json;
 
-// Whether a backslash escapes the next character, as in a shell: within double quotes, and before a
-// quote outside of quotes.
-bool is_escape(const std::string& text, size_t at, char quote) {
-  if (text[at] != '\\' || at + 1 == text.size() || quote == '\'') return false;
-  const std::string_view escaped = quote == '"' ? "\"\\$`" : "\"'";
-  return escaped.find(text[at + 1]) != std::string_view::npos;
-}
-
-// Splits text into words as a shell does; quotes keep spaces.
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  char quote = 0;
-  bool any = false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (is_escape(text, at, quote)) {
-      word += text[++at];
-    } else if (quote != 0) {
-      if (c == quote)
-        quote = 0;
-      else
-        word += c;
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-      any = true;
-    } else if (c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\\') {
-      if (any || !word.empty()) words.push_back(word);
-      word.clear();
-      any = false;
-    } else {
-      word += c;
-    }
-  }
-  if (quote != 0) fail(std::string("flags: expected a closing ") + quote + ", but got none");
-  if (any || !word.empty()) words.push_back(word);
-  return words;
-}
-
-constexpr std::array kLlamaCpp = {
-    "--rope-scaling",   "--rope-scale",      "--rope-freq-base",   "--rope-freq-scale",
-    "--yarn-orig-ctx",  "--yarn-ext-factor", "--yarn-attn-factor", "--yarn-beta-slow",
-    "--yarn-beta-fast", "--ctx-size",        "--grp-attn-n",       "--grp-attn-w",
+// llama.cpp's flags with their variables, short names and negated names, read at 0c1e57098 in
+// common/arg.cpp. A switch has no value.
+struct LlamaCppFlag {
+  std::string_view name, variable, short_name = {};
+  bool is_switch = false;
 };
+constexpr LlamaCppFlag kLlamaCpp[] = {
+    {"--rope-scaling", "LLAMA_ARG_ROPE_SCALING_TYPE"},
+    {"--rope-scale", "LLAMA_ARG_ROPE_SCALE"},
+    {"--rope-freq-base", "LLAMA_ARG_ROPE_FREQ_BASE"},
+    {"--rope-freq-scale", "LLAMA_ARG_ROPE_FREQ_SCALE"},
+    {"--yarn-orig-ctx", "LLAMA_ARG_YARN_ORIG_CTX"},
+    {"--yarn-ext-factor", "LLAMA_ARG_YARN_EXT_FACTOR"},
+    {"--yarn-attn-factor", "LLAMA_ARG_YARN_ATTN_FACTOR"},
+    {"--yarn-beta-slow", "LLAMA_ARG_YARN_BETA_SLOW"},
+    {"--yarn-beta-fast", "LLAMA_ARG_YARN_BETA_FAST"},
+    {"--ctx-size", "LLAMA_ARG_CTX_SIZE", "-c"},
+    {"--grp-attn-n", "LLAMA_ARG_GRP_ATTN_N", "-gan"},
+    {"--grp-attn-w", "LLAMA_ARG_GRP_ATTN_W", "-gaw"},
+    {"--parallel", "LLAMA_ARG_N_PARALLEL", "-np"},
+    {"--kv-unified-per-slot", "LLAMA_ARG_KV_UNIFIED_PER_SLOT"},
+    {"--no-kv-unified", "LLAMA_ARG_NO_KV_UNIFIED", "-no-kvu", true},
+    {"--kv-unified", "LLAMA_ARG_KV_UNIFIED", "-kvu", true},
+};
+constexpr std::string_view kNegated = "--no-kv-unified", kSwitch = "--kv-unified";
+// Flags of slots, whose names programs that start others (mpirun -np 4) have too.
+constexpr std::array<std::string_view, 3> kSlots = {"--parallel", kSwitch, "--kv-unified-per-slot"};
 constexpr std::array kVllm = {"--rope-scaling", "--rope-theta", "--hf-overrides",
                               "--max-model-len"};
 
-bool is_known(const std::string& name) {
-  return std::ranges::find(kLlamaCpp, name) != kLlamaCpp.end() ||
-         std::ranges::find(kVllm, name) != kVllm.end();
+// Flags about rotary positions of programs whose lines are not read.
+struct ForeignFlag {
+  std::string_view name, program, instead;
+};
+constexpr ForeignFlag kForeign[] = {
+    {"--json-model-override-args", "SGLang",
+     "a config.json with its fields merged into the model's says the same and is read"},
+    {"--compress-pos-emb", "text-generation-webui", "llama.cpp's flag is --rope-scale"},
+    {"--alpha-value", "text-generation-webui", "llama.cpp's flag is --rope-freq-base"},
+};
+
+// Programs whose name tells their flags from llama.cpp's. Only vLLM's lines are read.
+constexpr std::pair<std::string_view, std::string_view> kPrograms[] = {
+    {"vllm", "vLLM"}, {"sglang", "SGLang"}, {"mlx_lm", "MLX"}};
+
+// The name of a program's row: vllm for /usr/bin/vllm and for vllm.entrypoints.openai.api_server.
+std::string_view program_of(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word.starts_with("--")) break;
+    const std::string last = word.substr(word.rfind('/') + 1);
+    for (const auto& [name, program] : kPrograms) {
+      if (last == name || last.starts_with(std::string(name) + ".")) return program;
+    }
+  }
+  return "";
 }
 
-// LLAMA_ARG_CTX_SIZE=4096 is llama.cpp's --ctx-size 4096: returns the flag's name and the value, or
-// an empty name for any other word.
-std::pair<std::string, std::string> from_environment(const std::string& word) {
-  constexpr std::string_view kPrefix = "LLAMA_ARG_";
+const LlamaCppFlag* llama_cpp_flag(std::string_view name) {
+  const auto* found = std::ranges::find(kLlamaCpp, name, &LlamaCppFlag::name);
+  return found == std::end(kLlamaCpp) ? nullptr : found;
+}
+
+const ForeignFlag* foreign_flag(std::string_view name) {
+  const auto* found = std::ranges::find(kForeign, name, &ForeignFlag::name);
+  return found == std::end(kForeign) ? nullptr : found;
+}
+
+bool is_known(const std::string& name) {
+  return llama_cpp_flag(name) != nullptr || std::ranges::find(kVllm, name) != kVllm.end();
+}
+
+// The flag of a word such as LLAMA_ARG_CTX_SIZE=4096; null for any other word.
+const LlamaCppFlag* flag_of_variable(std::string_view word) {
   const size_t equals = word.find('=');
-  if (!word.starts_with(kPrefix) || equals == std::string::npos) return {};
-  std::string name = "--" + word.substr(kPrefix.size(), equals - kPrefix.size());
-  std::ranges::transform(name, name.begin(), [](char c) {
-    return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  if (name == "--rope-scaling-type") name = "--rope-scaling";
-  const bool known = std::ranges::find(kLlamaCpp, name) != kLlamaCpp.end();
-  return known ? std::pair{name, word.substr(equals + 1)} : std::pair<std::string, std::string>{};
+  if (equals == std::string_view::npos) return nullptr;
+  const auto* found = std::ranges::find(kLlamaCpp, word.substr(0, equals), &LlamaCppFlag::variable);
+  return found == std::end(kLlamaCpp) ? nullptr : found;
 }
 
 bool mentions(const std::string& text, std::initializer_list<const char*> words) {
@@ -92,10 +109,9 @@ bool mentions(const std::string& text, std::initializer_list<const char*> words)
 // short.
 std::string long_name(std::string name) {
   std::ranges::replace(name, '_', '-');
-  static const std::map<std::string, std::string> all = {
-      {"-c", "--ctx-size"}, {"-gan", "--grp-attn-n"}, {"-gaw", "--grp-attn-w"}};
-  const auto found = all.find(name);
-  return found == all.end() ? name : found->second;
+  if (name.size() < 2 || name[1] == '-') return name;
+  const auto* found = std::ranges::find(kLlamaCpp, name, &LlamaCppFlag::short_name);
+  return found == std::end(kLlamaCpp) ? name : std::string(found->name);
 }
 
 // vLLM's flags with an object as value.
@@ -135,19 +151,58 @@ bool is_flag(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word[1] != '.' && (word[1] < '0' || word[1] > '9');
 }
 
-CommandLine::CommandLine(const std::string& text) : words_(words_of(text)) {
+bool is_about_positions(const std::string& word) {
+  if (word.starts_with("LLAMA_ARG_")) return flag_of_variable(word) != nullptr;
+  if (!word.starts_with("--")) return false;
+  const std::string name = long_name(word.substr(0, word.find_first_of("=.")));
+  if (std::ranges::find(kSlots, name) != kSlots.end()) return false;
+  return is_known(name) || foreign_flag(name) != nullptr || mentions(name, {"rope", "yarn"});
+}
+
+CommandLine::CommandLine(std::vector<std::string> words) : words_(without_shell(std::move(words))) {
   while (next_ < words_.size() && !is_flag(words_[next_])) ++next_;  // skips programs and models
   while (next_ < words_.size()) read_flag();
-  // In llama.cpp a flag overrides its environment variable.
+  read_environment();
+  program_ = program_of(words_);
+  if (!program_.empty() && program_ != "vLLM") {
+    fail("flags: expected a command line of llama.cpp or vLLM, but got " + program_ +
+         "'s, which takes its positions from the model's config.json");
+  }
+  if (!is_vllm()) return;
+  for (const std::string_view name : kSlots) {
+    if (all_.erase(std::string(name)) > 0) passed_over_.emplace_back(name);
+  }
+}
+
+// In llama.cpp a flag overrides its variable, and the variable of a negated name counts whatever
+// its value.
+void CommandLine::read_environment() {
+  for (const LlamaCppFlag& flag : kLlamaCpp) {
+    for (const std::string& word : words_) {
+      if (flag_of_variable(word) != &flag) continue;
+      if (flag.name == kNegated) {
+        all_.emplace(kSwitch, "off");
+      } else {
+        all_.emplace(flag.name, word.substr(word.find('=') + 1));
+      }
+    }
+  }
   for (const std::string& word : words_) {
-    const auto [name, value] = from_environment(word);
-    if (!name.empty()) all_.emplace(name, value);
+    const std::string name = word.substr(0, word.find('='));
+    if (name.size() == word.size() || !name.starts_with("LLAMA_ARG_") || flag_of_variable(word) ||
+        !mentions(name, {"ROPE", "YARN", "GRP_ATTN", "PARALLEL", "CTX_SIZE"})) {
+      continue;
+    }
+    fail("flags: " + name.substr(0, 60) +
+         ": expected a variable that llama.cpp reads, as LLAMA_ARG_ROPE_SCALING_TYPE and "
+         "LLAMA_ARG_N_PARALLEL");
   }
 }
 
 bool CommandLine::is_vllm() const {
-  return has("--rope-theta") || has("--hf-overrides") || has("--max-model-len") ||
-         !dotted_.empty() || (has("--rope-scaling") && all_.at("--rope-scaling").starts_with("{"));
+  return program_ == "vLLM" || has("--rope-theta") || has("--hf-overrides") ||
+         has("--max-model-len") || !dotted_.empty() ||
+         (has("--rope-scaling") && all_.at("--rope-scaling").starts_with("{"));
 }
 
 std::string CommandLine::take(const std::string& name) {
@@ -180,6 +235,19 @@ double CommandLine::number(const std::string& name, double otherwise) {
     fail("flags: " + name + ": expected a number, but got \"" + text.substr(0, 60) + "\"");
   }
   return *value;
+}
+
+bool CommandLine::is_on(const std::string& name) {
+  if (!has(name)) return false;
+  const std::string value = take(name);
+  for (const char* on : {"on", "enabled", "true", "1"}) {
+    if (value == on) return true;
+  }
+  for (const char* off : {"off", "disabled", "false", "0"}) {
+    if (value == off) return false;
+  }
+  fail("flags: " + name + ": expected on, off, enabled, disabled, true, false, 1 or 0, but got \"" +
+       value.substr(0, 60) + "\"");
 }
 
 double CommandLine::number_from_0(const std::string& name) {
@@ -226,6 +294,15 @@ void CommandLine::read_flag() {
   const std::string written = word.substr(0, equals);
   const size_t dot = written.find('.');
   const std::string name = long_name(written.substr(0, dot));
+  if (const size_t space = written.find(' ');
+      is_known(long_name(written.substr(0, space))) && space != std::string::npos) {
+    fail("flags: " + written.substr(0, 60) +
+         ": expected a flag and its value as two words (two items of a list), but got one");
+  }
+  if (const LlamaCppFlag* flag = llama_cpp_flag(name); flag != nullptr && flag->is_switch) {
+    all_[std::string(kSwitch)] = name == kNegated ? "off" : "on";
+    return skip_values();
+  }
   const bool dotted =
       dot != std::string::npos && std::ranges::find(kObjects, name) != kObjects.end();
   if (!dotted && (dot != std::string::npos || !is_known(name))) {
@@ -240,12 +317,22 @@ void CommandLine::read_flag() {
     check_quotes(name, value);
     if (!all_.emplace(name, value).second) fail("flags: " + name + ": expected once, but got two");
   }
+  if (std::ranges::find(kSlots, name) != kSlots.end()) skip_values();
   if (next_ < words_.size() && !is_flag(words_[next_])) {
     fail("flags: expected a flag, but got \"" + words_[next_].substr(0, 60) + "\"");
   }
 }
 
+void CommandLine::skip_values() {
+  while (next_ < words_.size() && !is_flag(words_[next_])) ++next_;
+}
+
 void CommandLine::pass_over(const std::string& name, const std::string& word) {
+  if (const ForeignFlag* foreign = foreign_flag(name.substr(0, name.find('.')))) {
+    fail("flags: " + std::string(foreign->name) +
+         ": expected a flag of llama.cpp or vLLM, but got " + std::string(foreign->program) +
+         "'s; " + std::string(foreign->instead));
+  }
   if (mentions(name, {"rope", "yarn", "grp-attn"})) {
     fail("flags: " + name.substr(0, 60) +
          ": expected a flag of llama.cpp or vLLM about rotary positions");
@@ -256,6 +343,12 @@ void CommandLine::pass_over(const std::string& name, const std::string& word) {
     fail("flags: " + name.substr(0, 60) +
          ": expected nothing about rotary positions, which have flags of their own, but got \"" +
          rest.substr(0, 120) + "\"");
+  }
+  const std::string length = ".context_length=int:";
+  if (const size_t at = rest.find(length); name == "--override-kv" && at != std::string::npos) {
+    const size_t start = at + length.size();
+    overridden_length_ =
+        parse_number(rest.substr(start, rest.find_first_of(", ", start) - start)).value_or(0);
   }
   passed_over_.push_back(name.substr(0, 40));
 }

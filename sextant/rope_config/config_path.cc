@@ -76,6 +76,11 @@ fs::path in_folder(const fs::path& folder) {
     }
   }
   const std::string expected = "a folder with a config.json or one .gguf file";
+  // A model's encoder of images lies beside it.
+  const auto is_projector = [](const fs::path& file) {
+    return file.filename().string().find("mmproj") != std::string::npos;
+  };
+  if (!std::ranges::all_of(models, is_projector)) std::erase_if(models, is_projector);
   if (models.empty()) wrong(folder, expected, "neither");
   if (models.size() > 1) {
     wrong(folder, expected,

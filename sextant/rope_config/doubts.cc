@@ -8,11 +8,11 @@ namespace sextant {
 namespace {
 
 // Phrases of the sentences; tests/rope_config/doubts_test.cc has a configuration for each.
-constexpr std::array<std::string_view, 7> kPhrases = {
-    " is in the file, but ",  " in the file, but llama.cpp",
-    " are both in the file",  "the stretch reaches only",
-    "has no effect",          "not read, as ",
-    "; rope_scaling is taken"};
+constexpr std::array<std::string_view, 8> kPhrases = {
+    " is in the file, but ",   " in the file, but llama.cpp",
+    " are both in the file",   "the stretch reaches only",
+    "has no effect",           "not read, as ",
+    "; rope_scaling is taken", " helps nothing beyond "};
 
 }  // namespace
 

@@ -11,8 +11,26 @@ namespace sextant {
 
 using nlohmann::json;
 
+namespace {
+
+// GGUF files beside a model's, by general.type (gguf-py/gguf/constants.py, read at 0c1e57098).
+struct OtherFile {
+  const char *type, *is;
+};
+constexpr OtherFile kOtherFiles[] = {{"mmproj", "an encoder of images or audio (mmproj)"},
+                                     {"adapter", "a LoRA adapter"},
+                                     {"imatrix", "an importance matrix (imatrix)"}};
+
+}  // namespace
+
 GgufKeys::GgufKeys(const Gguf& gguf)
     : gguf_(gguf), arch_(text("general.architecture").value_or("")) {
+  const std::string type = arch_ == "clip" ? "mmproj" : text("general.type").value_or("");
+  for (const OtherFile& other : kOtherFiles) {
+    if (type != other.type) continue;
+    bad("general.type", "a language model, but this file is " + std::string(other.is) +
+                            "; the model's own GGUF file has its positions");
+  }
   if (arch_.empty()) bad("general.architecture", "the name of an architecture");
 }
 

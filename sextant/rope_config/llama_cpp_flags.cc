@@ -142,9 +142,8 @@ void read_yarn(CommandLine& flags, const Factor& factor, double length, json& sc
 
 // The scaling as in a config.json; `original` is set to the length of a --yarn-orig-ctx that has no
 // effect.
-json read_scaling_of(CommandLine& flags, const Factor& factor, double length, int64_t& original,
-                     std::vector<std::string>& warnings) {
-  std::string kind = kind_of(flags);
+json read_scaling_of(CommandLine& flags, std::string kind, const Factor& factor, double length,
+                     int64_t& original, std::vector<std::string>& warnings) {
   const bool said = !kind.empty();
   if (!said) {
     kind = factor.value == 1 ? "none" : "linear";
@@ -184,6 +183,54 @@ json read_scaling_of(CommandLine& flags, const Factor& factor, double length, in
   return scaling;
 }
 
+// The number of positions of one sequence, by -c and the flags of slots: llama.cpp pads both to
+// multiples of 256.
+int64_t length_of_slot(CommandLine& flags, EngineConfigs& read,
+                       std::vector<std::string>& warnings) {
+  constexpr double kMostSlots = 256;  // LLAMA_MAX_SEQ
+  const int64_t context = length_of_flag(flags.number_from_0("--ctx-size"), "--ctx-size");
+  const double slots = flags.number("--parallel", -1);
+  const bool unified = flags.is_on("--kv-unified") || slots < 0;
+  const int64_t most =
+      length_of_flag(flags.number_from_0("--kv-unified-per-slot"), "--kv-unified-per-slot");
+  if (slots == 0 || slots > kMostSlots || slots != std::floor(slots)) {
+    fail("flags: -np: expected a number of slots from 1 to 256, or -1, but got " +
+         json(slots).dump());
+  }
+  int64_t length = context;
+  if (!unified && slots > 1) {
+    const auto count = static_cast<int64_t>(slots);
+    const auto padded = [](int64_t n) { return (n + 255) / 256 * 256; };
+    length = padded(padded(context) / count);
+    if (context > 0) read.option = "-c divided by -np";
+    warnings.push_back(
+        (context == 0 && most > 0 ? "-np " + std::to_string(count) + " without -kvu"
+         : context == 0
+             ? "a sequence has the file's context_length divided by -np " + std::to_string(count)
+             : "a sequence has " + std::to_string(length) + " of the " + std::to_string(context) +
+                   " positions of -c, which -np " + std::to_string(count) + " divides") +
+        ". " + engine_fact("llama.cpp.slots"));
+  }
+  if (most > 0 && (length == 0 || most < length)) {
+    length = most;
+    read.option = "--kv-unified-per-slot";
+  }
+  return length;
+}
+
+// llama-server cuts a sequence at the context_length of the model's file, which YaRN's flags raise.
+void warn_of_cut(const CommandLine& flags, const std::string& flag, int64_t length,
+                 std::vector<std::string>& warnings) {
+  const double raised = flags.overridden_length();
+  if (flag.empty() || (raised > 0 && raised >= static_cast<double>(length))) return;
+  warnings.push_back(flag + " helps nothing beyond " +
+                     (raised > 0 ? "the overridden context_length, " + json(raised).dump()
+                                 : "the context_length of the model's file without --override-kv "
+                                   "ARCH.context_length=int:" +
+                                       (length > 0 ? std::to_string(length) : "N")) +
+                     ". " + engine_fact("llama.cpp.cut"));
+}
+
 // Whether a warning about a config.json does not apply to flags.
 bool is_about_other_engines(const std::string& warning) {
   return warning.starts_with("not audited");
@@ -212,7 +259,8 @@ std::string in_flags(std::string warning) {
 EngineConfigs read_llama_cpp_flags(CommandLine& flags, const Overrides& overrides) {
   const double base = flags.number_from_0("--rope-freq-base");
   EngineConfigs read{.option = "-c"};
-  read.serving_length = length_of_flag(flags.number_from_0("--ctx-size"), "--ctx-size");
+  std::vector<std::string> warnings;
+  read.serving_length = length_of_slot(flags, read, warnings);
   if (overrides.head_dim <= 0) {
     fail("flags: head_dim: expected --head-dim N, as flags do not say the size of heads");
   }
@@ -222,13 +270,29 @@ EngineConfigs read_llama_cpp_flags(CommandLine& flags, const Overrides& override
         "model's file has it");
   }
   refuse_self_extend(flags);
+  const std::string kind = kind_of(flags);
   const Factor factor = factor_of(flags);
   const int64_t length = read.serving_length > 0 ? read.serving_length : overrides.length;
   int64_t original = 0;
-  std::vector<std::string> warnings;
   json config = config_of_flags(overrides, base);
   config["rope_scaling"] =
-      read_scaling_of(flags, factor, static_cast<double>(length), original, warnings);
+      read_scaling_of(flags, kind, factor, static_cast<double>(length), original, warnings);
+  if (kind == "yarn") {
+    const double most =
+        factor.value * config["rope_scaling"].value("original_max_position_embeddings",
+                                                    static_cast<double>(original));
+    if (factor.value > 1 && static_cast<double>(length) > most && flags.overridden_length() == 0) {
+      warnings.push_back(engine_fact("llama.cpp.cut"));
+    }
+  } else {
+    const bool divides = factor.value != 1 && kind != "none";
+    const bool ntk = base > 0 && read.serving_length > 0;
+    warn_of_cut(flags,
+                divides ? factor.flag
+                : ntk   ? "--rope-freq-base"
+                        : "",
+                read.serving_length, warnings);
+  }
   flags.finish();
   read.configs = read_config_of_flags(config, overrides);
   for (RopeConfig& group : read.configs) {

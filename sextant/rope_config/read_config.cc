@@ -12,6 +12,7 @@
 #include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/rope_config/language_model.h"
+#include "sextant/rope_config/launch_file.h"
 #include "sextant/rope_config/stretch_warnings.h"
 
 namespace sextant {
@@ -34,11 +35,12 @@ std::string without_supposed_name(const std::exception& error) {
   for (const std::string supposed : {"config.json: ", "config: "}) {
     if (what.starts_with(supposed)) return what.substr(supposed.size());
   }
-  if (!what.starts_with("flags: ")) return what;
+  if (!what.starts_with("flags: ") || what.starts_with("flags: YAML: ")) return what;
   return what + " (it is neither JSON nor GGUF, so it was taken for flags)";
 }
 
-ReadRopeConfig read_dialect(const std::string& marked, const Overrides& overrides) {
+ReadRopeConfig read_dialect(const std::string& marked, const Overrides& overrides,
+                            YamlParser yaml) {
   check("--base", overrides.base, 1e-3, 1e30);
   check("--local-base", overrides.local_base, 1e-3, 1e30);
   check("--head-dim", static_cast<double>(overrides.head_dim), 2, static_cast<double>(kWidestHead));
@@ -59,16 +61,28 @@ ReadRopeConfig read_dialect(const std::string& marked, const Overrides& override
     std::vector<RopeConfig> configs = read_hugging_face(config, overrides);
     return {"Hugging Face config.json", bytes, configs, find_language_model(config).place};
   }
+  if (bytes.size() < 65536 && looks_like_yaml(bytes)) {
+    if (yaml == nullptr) {
+      fail(
+          "config: expected a config.json, a GGUF file or flags, but got YAML, which only the "
+          "command sextant reads");
+    }
+    return {"flags", "", read_flags(launch_words(yaml(bytes, "flags: YAML")), overrides)};
+  }
   if (bytes.size() < 65536 && looks_like_flags(bytes)) {
     return {"flags", "", read_flags(bytes, overrides)};
   }
-  fail("config: expected a config.json, a GGUF file or flags of llama.cpp or vLLM");
+  fail(
+      "config: expected a config.json, a GGUF file or flags of llama.cpp or vLLM, as a line or in "
+      "a "
+      "compose file");
 }
 
 }  // namespace
 
-ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides& overrides) {
-  ReadRopeConfig read = read_dialect(marked, overrides);
+ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides& overrides,
+                                      YamlParser yaml) {
+  ReadRopeConfig read = read_dialect(marked, overrides, yaml);
   warn_of_idle_stretch(read.configs);
   for (const RopeConfig& config : read.configs) {
     read.explained.push_back(explain(config, overrides.length));
@@ -76,14 +90,15 @@ ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides
   return read;
 }
 
-ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides) {
+ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides,
+                                YamlParser yaml) {
   if (path == "-")
-    return read_rope_config_bytes(read_start_of_standard_input(kMostHeader), overrides);
+    return read_rope_config_bytes(read_start_of_standard_input(kMostHeader), overrides, yaml);
   const std::string file = config_path(path);
   const std::string bytes = read_start(file, kMostHeader);
   if (bytes.empty()) fail("config: " + file + ": expected a file with something in it");
   try {
-    return read_rope_config_bytes(bytes, overrides);
+    return read_rope_config_bytes(bytes, overrides, yaml);
   } catch (const std::exception& error) {
     fail(file + ": " + without_supposed_name(error));
   }

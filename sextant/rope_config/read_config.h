@@ -1,6 +1,7 @@
 // Reads any of the formats, which is recognised from the bytes.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,15 @@ struct ReadRopeConfig {
   std::vector<Explained> explained = {};  // of each of these, at Overrides::length
 };
 
-// path: a file, or "-" for standard input. Throws Error if it cannot be read or is invalid.
-SEXTANT_API ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides);
+// Reads YAML as read_yaml() of sextant/files/yaml.h, which has a library of its own.
+using YamlParser = nlohmann::json (*)(const std::string& text, const std::string& where);
+
+// path: a file, or "-" for standard input. Without a parser files of YAML (docker compose) are
+// refused. Throws Error if it cannot be read or is invalid.
+SEXTANT_API ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides,
+                                            YamlParser yaml = nullptr);
 SEXTANT_API ReadRopeConfig read_rope_config_bytes(const std::string& bytes,
-                                                  const Overrides& overrides);
+                                                  const Overrides& overrides,
+                                                  YamlParser yaml = nullptr);
 
 }  // namespace sextant

@@ -8,6 +8,7 @@
 #include "sextant/base/error.h"
 #include "sextant/rope_config/engine_flags.h"
 #include "sextant/rope_config/hugging_face.h"
+#include "sextant/rope_config/shell_words.h"
 
 namespace sextant {
 namespace {
@@ -84,13 +85,19 @@ int64_t length_of_flag(double value, const std::string& name) {
 bool looks_like_flags(const std::string& text) {
   std::istringstream words(text);
   for (std::string word; words >> word;) {
-    if (is_flag(word)) return text.find('\0') == std::string::npos;
+    const bool variable = word.starts_with("LLAMA_ARG_") && word.find('=') != std::string::npos;
+    if (is_flag(word) || variable) return text.find('\0') == std::string::npos;
   }
   return false;
 }
 
 std::vector<RopeConfig> read_flags(const std::string& text, const Overrides& overrides) {
-  CommandLine flags(text);
+  return read_flags(shell_words(text), overrides);
+}
+
+std::vector<RopeConfig> read_flags(const std::vector<std::string>& words,
+                                   const Overrides& overrides) {
+  CommandLine flags(words);
   const bool vllm = flags.is_vllm();
   EngineConfigs read =
       vllm ? read_vllm_flags(flags, overrides) : read_llama_cpp_flags(flags, overrides);

@@ -152,7 +152,15 @@ std::string write_llama_cpp(const RopeConfig& config, std::vector<std::string>& 
     refuse_scaling(config.scaling);
   }
   refuse_plain_channels(config, dialect);
-  if (const int64_t target = target_length(config, 0); target > 0) out << " -c " << target;
+  const int64_t target = target_length(config, 0);
+  if (target > 0) out << " -c " << target;
+  const int64_t declared = config.serving_length > 0 ? trained_length(config) : config.max_length;
+  if (std::holds_alternative<Linear>(*fixed) && target > declared) {
+    warnings.push_back(
+        "--rope-scale helps nothing beyond the context_length of the model's file "
+        "without --override-kv ARCH.context_length=int:" +
+        std::to_string(target) + ". " + engine_fact("llama.cpp.cut"));
+  }
   refuse_sections(config.scaling, out.str());
   return out.str();
 }

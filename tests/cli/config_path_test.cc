@@ -53,6 +53,15 @@ class ConfigPath : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+// llama.cpp's encoders of images lie beside their models.
+TEST_F(ConfigPath, AProjectorIsNoModel) {
+  write("model/model-Q8_0.gguf", gguf());
+  write("model/mmproj-model-f16.gguf", "GGUF");
+  EXPECT_EQ(dialect(path("model")), "GGUF");
+  std::filesystem::remove(path("model/model-Q8_0.gguf"));
+  refuse(path("model"), "mmproj-model-f16.gguf: ");
+}
+
 TEST_F(ConfigPath, AFolderMeansItsConfigJson) {
   write("model/model.gguf", gguf());
   write("model/config.json", kGood);

@@ -47,6 +47,25 @@ TEST_F(Explain, ExplainsPublishedConfigurations) {
   }
 }
 
+TEST_F(Explain, ReadsComposeFiles) {
+  const std::string path = file("compose.yaml", R"(services:
+  chat:
+    image: ghcr.io/ggml-org/llama.cpp:server
+    command: ["-c", "131072", "-np", "4", "--rope-scaling", "yarn", "--rope-scale", "4"]
+    environment:
+      LLAMA_ARG_YARN_ORIG_CTX: 32768
+)");
+  const Ended numbers = run({"explain", path, "--json", "--base", "1e6", "--head-dim", "128"});
+  ASSERT_EQ(numbers.status, 0) << numbers.err;
+  EXPECT_EQ(json::parse(numbers.out).at("configs").at(0).at("target_length"), 32768);
+  const Ended written = run({"convert", path, "--as", "hf5", "--base", "1e6", "--head-dim", "128"});
+  EXPECT_THAT(written.out, HasSubstr("\"rope_type\": \"yarn\"")) << written.err;
+  const Ended wrong = run({"explain", file("wrong.yaml", "command: [\n")});
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err,
+              AllOf(HasSubstr("wrong.yaml: flags: YAML: line "), Not(HasSubstr("flags)"))));
+}
+
 // The sentence about distances beyond the trained angles, which a window, or nothing, may bound.
 TEST_F(Explain, SaysWhichDistancesLieJustBeyond) {
   const std::string sizes = R"("hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 1e6)";

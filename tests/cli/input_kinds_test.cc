@@ -92,6 +92,7 @@ const Words kPrepare = with(kEvaluate, {"--prepare"});
 const std::vector<Input> kInputs = {
     {"explain", {"explain", "@/config.json"}, "config.json"},
     {"explain_gguf", {"explain", "@/model.gguf"}, "model.gguf"},
+    {"explain_compose", {"explain", "@/compose.yaml"}, "compose.yaml"},
     {"explain_folder", {"explain", "@/model"}, "model/config.json", {.named = "model"}},
     {"explain_revision", {"explain", "@/hub"}, "hub/refs/main", {.needed = false}},
     {"convert", {"convert", "@/config.json", "--as", "hf5"}, "config.json"},

@@ -52,6 +52,12 @@ TEST(Doubts, ValuesInPlaceOfWhichLlamaCppTakesOthers) {
               Contains(HasSubstr(" in the file, but llama.cpp")));
 }
 
+TEST(Doubts, StretchesBeyondTheLengthOfTheFile) {
+  EXPECT_THAT(doubts(read_rope_config_bytes("llama-server -c 16384 --rope-scale 4",
+                                            {.base = 1e4, .head_dim = 128})),
+              Contains(HasSubstr("--rope-scale helps nothing beyond ")));
+}
+
 TEST(Doubts, TwoStretchesInOneGgufFile) {
   const testing::Tensors divisors = {{"rope_freqs.weight", std::vector<float>(64, 2.0F)}};
   EXPECT_THAT(doubts(read_gguf("llama", scaling("linear", 4), divisors)),

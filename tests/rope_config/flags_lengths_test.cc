@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sextant/base/error.h"
+#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/write_config.h"
 #include "tests/rope_config/flag_lines.h"
@@ -70,6 +71,118 @@ TEST(VllmFlags, TheLengthIsTheOneToJudgeBy) {
       '{"rope_scaling": {"rope_type":"linear","factor":4.0}}')");
   EXPECT_EQ(explain(linear, 0).trained, 32768);
   EXPECT_EQ(explain(linear, 0).target, 131072);
+}
+
+// A sequence of llama-server has a part of -c: n_ctx / n_parallel in multiples of 256, unless the
+// cache is unified.
+TEST(LlamaCppSlots, DivideTheContext) {
+  const std::string yarn = " --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768";
+  const auto target = [&](const std::string& line) {
+    return explain(read("llama-server -m x " + line + yarn), 0).target;
+  };
+  for (const char* line : {"-c 131072 -np 4", "-c 131072 --parallel 4", "-np=4 --ctx_size=131072",
+                           "-c 131072 -np 4 -kvu -no-kvu", "-c 131072 -np 4 --no-kv-unified",
+                           "-c 262144 -np 4 --kv-unified-per-slot 32768"}) {
+    EXPECT_EQ(target(line), 32768) << line;
+  }
+  for (const char* line : {"-c 131072", "-c 131072 -np 1", "-c 131072 -np -1 -no-kvu",
+                           "-c 131072 -np 4 -kvu", "-c 131072 --parallel 4 --kv-unified"}) {
+    EXPECT_EQ(target(line), 131072) << line;
+  }
+  EXPECT_EQ(target("-c 131072 -np 3"), 43776);
+  EXPECT_EQ(target("-np 2 --kv-unified-per-slot 65536"), 65536);
+  const RopeConfig four = read("-c 131072 -np 4" + yarn);
+  EXPECT_THAT(four.scaling.warnings,
+              Contains(HasSubstr("has 32768 of the 131072 positions of -c")));
+  EXPECT_THAT(four.scaling.warnings, Contains(HasSubstr(engine_fact("llama.cpp.slots"))));
+  EXPECT_THAT(read("-c 131072 -np 4 -kvu" + yarn).scaling.warnings,
+              Each(Not(HasSubstr(engine_fact("llama.cpp.slots")))));
+  EXPECT_THAT(read("-np 4" + yarn).scaling.warnings,
+              Contains(HasSubstr("the file's context_length divided by -np 4")));
+  const RopeConfig assumed = read("-c 131072 -np 2 --rope-scaling yarn --rope-scale 4");
+  EXPECT_EQ(explain(assumed, 0).trained, 16384);
+  EXPECT_THAT(read("-c 524288 -np 2" + yarn).scaling.warnings,
+              Contains(HasSubstr("-c divided by -np is 262144, more than factor times")));
+  for (const char* slots : {"0", "257", "1.5"}) {
+    EXPECT_THAT([&] { read(std::string("-c 4096 --rope-scale 2 -np ") + slots); },
+                ThrowsMessage<Error>(HasSubstr("flags: -np: expected a number of slots from 1")));
+  }
+}
+
+TEST(LlamaCppSlots, MayComeFromTheEnvironment) {
+  const auto target = [](const std::string& variables, const std::string& line = "") {
+    return explain(read(variables +
+                        " llama-server -m x -c 131072 --rope-scaling yarn"
+                        " --rope-scale 4 --yarn-orig-ctx 32768 " +
+                        line),
+                   0)
+        .target;
+  };
+  EXPECT_EQ(target("LLAMA_ARG_N_PARALLEL=4"), 32768);
+  EXPECT_EQ(target("LLAMA_ARG_N_PARALLEL=4", "-np 2"), 65536);
+  for (const char* on : {"on", "enabled", "true", "1"}) {
+    EXPECT_EQ(target("LLAMA_ARG_N_PARALLEL=4 LLAMA_ARG_KV_UNIFIED=" + std::string(on)), 131072);
+  }
+  EXPECT_EQ(target("LLAMA_ARG_N_PARALLEL=4 LLAMA_ARG_KV_UNIFIED=0"), 32768);
+  EXPECT_EQ(target("LLAMA_ARG_KV_UNIFIED=1 LLAMA_ARG_NO_KV_UNIFIED=0 LLAMA_ARG_N_PARALLEL=4"),
+            32768);
+  EXPECT_EQ(target("LLAMA_ARG_KV_UNIFIED_PER_SLOT=8192"), 8192);
+  EXPECT_THAT([&] { target("LLAMA_ARG_KV_UNIFIED=yes"); },
+              ThrowsMessage<Error>(HasSubstr("flags: --kv-unified: expected on, off")));
+  for (const char* wrong : {"LLAMA_ARG_ROPE_SCALING=yarn", "LLAMA_ARG_PARALLEL=4"}) {
+    EXPECT_THAT([&] { target(wrong); },
+                ThrowsMessage<Error>(HasSubstr("expected a variable that llama.cpp reads")));
+  }
+  EXPECT_EQ(explain(read("LLAMA_ARG_CTX_SIZE=4096\nLLAMA_ARG_ROPE_SCALE=2\n"), 0).target, 4096)
+      << "variables alone";
+}
+
+// mpirun has -np, too.
+TEST(LlamaCppSlots, AreNotThoseOfOtherPrograms) {
+  const RopeConfig rope = read("mpirun -np 4 vllm serve x --max-model-len 4096");
+  EXPECT_EQ(explain(rope, 0).target, 4096);
+  EXPECT_THAT(rope.scaling.warnings, Contains(HasSubstr("passed over")));
+}
+
+// llama-server cuts a slot at the file's context_length, which only YaRN's flags raise.
+TEST(LlamaCppSlots, AreCutWithoutYarn) {
+  const auto warnings = [](const std::string& line) {
+    return read("llama-server -m x " + line).scaling.warnings;
+  };
+  const auto cut = HasSubstr(engine_fact("llama.cpp.cut"));
+  for (const char* line :
+       {"-c 16384 --rope-scaling linear --rope-scale 4", "--rope-freq-scale 0.25 -c 16384",
+        "-c 16384 --rope-freq-base 80000", "-c 16384 --rope-freq-base 80000 --rope-scaling none",
+        "-c 16384 --rope-scaling linear --rope-scale 4 --yarn-orig-ctx 4096 --yarn-ext-factor 1",
+        "-c 16384 --rope-scale 4 --override-kv llama.context_length=int:8192",
+        "-c 32768 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 4096"}) {
+    EXPECT_THAT(warnings(line), Contains(cut)) << line;
+  }
+  for (const char* line :
+       {"-c 16384 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 4096", "-c 16384",
+        "-c 16384 --rope-scale 4 --override-kv llama.context_length=int:16384",
+        "-c 16384 --rope-scale 4 --override-kv a.b=int:1,llama.context_length=int:16384"}) {
+    EXPECT_THAT(warnings(line), Each(Not(cut))) << line;
+  }
+}
+
+TEST(Convert, SaysWhereLlamaServerCuts) {
+  const auto said = [](const std::string& type, int64_t length) {
+    std::vector<std::string> warnings;
+    write_rope_config(
+        read_rope_config_bytes(R"({"model_type": "llama", "head_dim": 128, "rope_theta": 1e4,
+            "max_position_embeddings": )" +
+                                   std::to_string(length) + R"(, "rope_scaling": {"rope_type": ")" +
+                                   type + R"(",
+            "factor": 4, "original_max_position_embeddings": 4096}})",
+                               {}),
+        "llama.cpp", warnings);
+    return warnings;
+  };
+  EXPECT_THAT(said("linear", 4096),
+              Contains(HasSubstr("--override-kv ARCH.context_length=int:16384")));
+  EXPECT_THAT(said("linear", 16384), Each(Not(HasSubstr("--override-kv"))));
+  EXPECT_THAT(said("yarn", 4096), Each(Not(HasSubstr("--override-kv"))));
 }
 
 // The context is the serving length, not the training length.

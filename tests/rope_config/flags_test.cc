@@ -12,6 +12,7 @@
 namespace sextant::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -354,6 +355,39 @@ TEST(Flags, WholeCommandLinesAreRead) {
          "\"factor\": 4, \"original_max_position_embeddings\": 32768}}'");
   EXPECT_EQ(vllm.max_length, 131072);
   EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(vllm.scaling.stretch)).original_length, 32768);
+}
+
+// SGLang's flags are refused by name, in any form, and its lines without them, too.
+TEST(Flags, OfOtherProgramsAreRefusedByName) {
+  const std::string sglang = "python -m sglang.launch_server --context-length 131072 ";
+  for (const char* form : {R"(--json-model-override-args '{"rope_scaling":{"rope_type":"yarn"}}')",
+                           R"(--json-model-override-args {"rope_scaling":{"rope_type":"yarn"}})",
+                           R"(--json_model_override_args={"a":1})", "--json-model-override-args"}) {
+    for (const std::string& start : {sglang, std::string("-m x --rope-scale 2 ")}) {
+      EXPECT_THAT(
+          [&] { read(start + form); },
+          ThrowsMessage<Error>(
+              AllOf(HasSubstr("flags: --json-model-override-args: expected"), HasSubstr("SGLang"))))
+          << form;
+    }
+  }
+  for (const char* line : {"sglang serve --model-path x --context-length 4096",
+                           "/usr/bin/python3 -m sglang.launch_server --tp 4"}) {
+    EXPECT_THAT([&] { read(line); }, ThrowsMessage<Error>(HasSubstr("but got SGLang's"))) << line;
+  }
+  EXPECT_THAT([] { read("mlx_lm.server --model x"); },
+              ThrowsMessage<Error>(HasSubstr("but got MLX's")));
+  EXPECT_THAT([] { read("python server.py --compress_pos_emb 4"); },
+              ThrowsMessage<Error>(HasSubstr("text-generation-webui")));
+  EXPECT_EQ(read("vllm serve sglang/model --max-model-len 4096").scaling.type, "default");
+}
+
+TEST(Flags, OfAShellAreRead) {
+  const RopeConfig rope =
+      read(R"(docker run x sh -c "llama-server -m x -c 131072 --rope-scaling yarn --rope-scale 4 )"
+           R"(--yarn-orig-ctx 32768")");
+  EXPECT_EQ(yarn_of(rope).factor, 4);
+  EXPECT_EQ(explain(rope, 0).target, 131072);
 }
 
 TEST(Flags, ShortOnesAloneAreFlagsToo) {

@@ -17,6 +17,21 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
+// A model's folder has them, too: encoders of images, adapters, importance matrices.
+TEST(Gguf, FilesBesideAModelAreRefusedByName) {
+  const auto refused = [](const Metadata& keys, const std::string& words) {
+    EXPECT_THAT(
+        [&] { read_rope_config_bytes(gguf_bytes(keys, {}), {.base = 1e4, .head_dim = 64}); },
+        ThrowsMessage<Error>(HasSubstr(words)))
+        << words;
+  };
+  refused({{"general.architecture", "clip"}, {"clip.has_vision_encoder", true}}, "(mmproj)");
+  refused({{"general.architecture", "clip"}, {"general.type", "mmproj"}}, "(mmproj)");
+  refused({{"general.architecture", "llama"}, {"general.type", "adapter"}}, "a LoRA adapter");
+  refused({{"general.type", "imatrix"}}, "an importance matrix");
+  EXPECT_EQ(read_gguf("llama", {}).dialect, "GGUF");
+}
+
 // Mistral's files contain mscale_all_dim itself, deepseek2's a tenth of it.
 TEST(GgufArchitectures, MeanTheirOwnByTheLogMultiplier) {
   Metadata keys = scaling("yarn", 48, 8192);

@@ -17,6 +17,7 @@
 #include "sextant/base/reason.h"
 #include "sextant/cli/explain/subject.h"
 #include "sextant/files/checked_json.h"
+#include "sextant/files/yaml.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/version.h"
 
@@ -149,10 +150,10 @@ DoctorReport examine_files(const std::vector<std::string>& paths, double base) {
                       .versions = {{"sextant", std::string(version())}},
                       .rows = {},
                       .result = {}};
-  const ReadRopeConfig read = read_rope_config(paths.back(), overrides);
+  const ReadRopeConfig read = read_rope_config(paths.back(), overrides, read_yaml);
   if (paths.size() == 2) {
     report.against = paths[0];
-    report.result = compare_configs(read_rope_config(paths[0], overrides), read);
+    report.result = compare_configs(read_rope_config(paths[0], overrides, read_yaml), read);
   } else {
     report.result = check_config(read);
   }

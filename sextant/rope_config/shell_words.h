@@ -1,0 +1,15 @@
+// Command lines as a shell splits them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sextant {
+
+// The words of a line; quotes keep spaces. Throws Error for a quote that is not closed.
+std::vector<std::string> shell_words(const std::string& text);
+
+// The words of the line that a shell is given (sh -c "llama-server ...") in place of the shell.
+std::vector<std::string> without_shell(std::vector<std::string> words);
+
+}  // namespace sextant
