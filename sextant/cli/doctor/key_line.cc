@@ -144,7 +144,7 @@ int64_t line_at(const std::string& text, size_t byte) {
   return 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(byte), '\n');
 }
 
-// Of the text that could not be read at a byte; 0: another message.
+// The line of the byte in a message of the JSON reader; 0: another message.
 int64_t line_of_byte(const std::string& message, const std::string& text) {
   constexpr std::string_view kAtByte = "at byte ";
   const size_t at = message.find(kAtByte);
@@ -157,7 +157,7 @@ int64_t line_of_byte(const std::string& message, const std::string& text) {
   return line_at(text, std::min(byte, text.size()));
 }
 
-// Of the first flag of a message, which is a word with a dash; 0: it has none.
+// The line of a message's first flag, a word with a dash; 0: it has none.
 int64_t line_of_flag(const std::string& message, const std::string& text) {
   const auto is_part = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
