@@ -145,8 +145,8 @@ def flash_decoding(q, k, v):
 
 def rotated_flash(length, size, device, compiled):
     """flash() of rotated queries and keys; halves are swapped as in Hugging Face's models."""
-    speeds = 10000 ** (-torch.arange(0, size, 2, dtype=torch.float64, device=device) / size)
-    phases = torch.arange(length, dtype=torch.float64, device=device)[:, None] * speeds
+    frequencies = 10000 ** (-torch.arange(0, size, 2, dtype=torch.float64, device=device) / size)
+    phases = torch.arange(length, dtype=torch.float64, device=device)[:, None] * frequencies
     cos, sin = (torch.cat([f(phases)] * 2, -1).float() for f in (torch.cos, torch.sin))
 
     def rotate(x):

@@ -37,8 +37,8 @@ class Rope:
     """Hugging Face's RoPE: cos and sin are computed once, and halves are swapped."""
 
     def __init__(self, length, size):
-        speeds = 10000 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
-        phases = torch.arange(length, dtype=torch.float64)[:, None] * speeds
+        frequencies = 10000 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+        phases = torch.arange(length, dtype=torch.float64)[:, None] * frequencies
         self.cos = torch.cat([phases.cos()] * 2, -1).float()
         self.sin = torch.cat([phases.sin()] * 2, -1).float()
 

@@ -70,7 +70,7 @@ SEXTANT_API void sextant_pool_destroy(sextant_pool* pool);
 
 /* ---- rotary positions ---- */
 
-/* The speed of each rotated pair of columns, held exactly, and a gain. */
+/* The frequency of each rotated pair of columns, held exactly, and a gain. */
 typedef struct sextant_rope sextant_rope;
 
 /* The columns of pair f, of R rotated columns that begin at first_column. */
@@ -79,16 +79,17 @@ typedef enum sextant_pairing {
   SEXTANT_INTERLEAVED = 1 /* (2f, 2f + 1): GPT-J, Llama in Meta's files */
 } sextant_pairing;
 
-/* RoPE with the speeds base^(-2f/columns), exactly. columns: R, even. */
+/* RoPE with the frequencies base^(-2f/columns), exactly. columns: R, even. */
 SEXTANT_API sextant_status sextant_rope_create(int64_t columns, double base,
                                                sextant_pairing pairing, int64_t first_column,
                                                sextant_rope** rope);
-/* The same with given speeds, [pairs] in radians per position, and a gain on every rotated column
-   of queries and keys (YaRN's; otherwise 1). */
-SEXTANT_API sextant_status sextant_rope_create_from_speeds(const double* speeds, int64_t pairs,
-                                                           double gain, sextant_pairing pairing,
-                                                           int64_t first_column,
-                                                           sextant_rope** rope);
+/* The same with given frequencies, [pairs] in radians per position, and a gain on every rotated
+   column of queries and keys (YaRN's; otherwise 1). */
+SEXTANT_API sextant_status sextant_rope_create_from_frequencies(const double* frequencies,
+                                                                int64_t pairs, double gain,
+                                                                sextant_pairing pairing,
+                                                                int64_t first_column,
+                                                                sextant_rope** rope);
 SEXTANT_API void sextant_rope_destroy(sextant_rope* rope);
 
 SEXTANT_API int64_t sextant_rope_pairs(const sextant_rope* rope); /* 0 for NULL */

@@ -295,7 +295,7 @@ WorkloadPtr leaky_rerope(const Sizes& sizes) {
   Workload& w = *made;
   const Spectrum spectrum = rotary({.dim = d});
   Spectrum slower = spectrum;
-  for (Spectrum::Pair& pair : slower.pairs) pair.speed = pair.speed / Real(kFactor);
+  for (Spectrum::Pair& pair : slower.pairs) pair.frequency = pair.frequency / Real(kFactor);
   const Rotation far_rotation = sextant::rotation(slower);
   w.leak(spectrum, width, kFactor);
   w.eager = [&w, rotation = sextant::rotation(spectrum), far_rotation, width, n, d]() -> Forward {

@@ -37,7 +37,7 @@ Angles angles(const Rotation& rotation, int64_t head_dim, int64_t first, int64_t
   Angles result{at::ones({count, head_dim}), at::zeros({count, head_dim})};
   for (int64_t t = 0; t < count; ++t) {
     for (const Rotation::Pair& pair : rotation.pairs) {
-      const CosSin angle = cos_sin(pair.speed * (first + t));
+      const CosSin angle = cos_sin(pair.frequency * (first + t));
       for (const int column : {pair.first, pair.second}) {
         result.cos.data_ptr<float>()[t * head_dim + column] = static_cast<float>(angle.cos);
         result.sin.data_ptr<float>()[t * head_dim + column] = static_cast<float>(angle.sin);

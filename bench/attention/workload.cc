@@ -138,7 +138,7 @@ const KeyRange* Workload::split(int64_t window) {
 void Workload::rectify(const Rotation& rotation, int64_t window) {
   const KeyRange* far = split(window);
   std::vector<Turns>& offset = offsets_.emplace_back();
-  for (const Rotation::Pair& pair : rotation.pairs) offset.push_back(pair.speed * window);
+  for (const Rotation::Pair& pair : rotation.pairs) offset.push_back(pair.frequency * window);
   rotate(0, rotation);
   score.sweeps.push_back({.query = {.rotation = &rotations_.back(),
                                     .rotary_positions = zeros_.data(),
@@ -152,8 +152,8 @@ void Workload::leak(const Spectrum& spectrum, int64_t window, int64_t factor) {
   Spectrum slower = spectrum;
   std::vector<Turns>& offset = offsets_.emplace_back();
   for (Spectrum::Pair& pair : slower.pairs) {
-    pair.speed = pair.speed / Real(static_cast<double>(factor));
-    offset.push_back(turns(pair.speed) * (window * (factor - 1)));
+    pair.frequency = pair.frequency / Real(static_cast<double>(factor));
+    offset.push_back(turns(pair.frequency) * (window * (factor - 1)));
   }
   score.sweeps.push_back({.key_ranges = far});
   rotate(1, rotation(slower));

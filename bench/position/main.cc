@@ -53,12 +53,12 @@ nlohmann::json time_length(const Options& o, int64_t length) {
   const PositionRun text = {.first = o.first, .count = length};
   const Contestant ours = {[&] {
     for (const Rotation::Pair& pair : exact.pairs)
-      cos_sin_of_positions(pair.speed, {}, {&text, 1}, cos.data(), sin.data());
+      cos_sin_of_positions(pair.frequency, {}, {&text, 1}, cos.data(), sin.data());
   }};
   const Contestant glibc = {[&] {
     for (const Spectrum::Pair& pair : spectrum.pairs)
-      by_sincosf(static_cast<float>(static_cast<double>(pair.speed)), o.first, length, cos.data(),
-                 sin.data());
+      by_sincosf(static_cast<float>(static_cast<double>(pair.frequency)), o.first, length,
+                 cos.data(), sin.data());
   }};
   const Contestant read = {[&] {
     for (int64_t n = 0; n < pairs; ++n) seen = table.sum_of_next(length);

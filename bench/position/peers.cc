@@ -12,9 +12,9 @@ constexpr size_t kLanes = 8;
 
 }  // namespace
 
-void by_sincosf(float speed, int64_t first, int64_t count, float* cos, float* sin) {
+void by_sincosf(float frequency, int64_t first, int64_t count, float* cos, float* sin) {
   for (int64_t n = 0; n < count; ++n)
-    sincosf(speed * static_cast<float>(first + n), sin + n, cos + n);
+    sincosf(frequency * static_cast<float>(first + n), sin + n, cos + n);
 }
 
 Table::Table(int64_t pairs)

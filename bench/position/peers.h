@@ -6,9 +6,9 @@
 
 namespace sextant::bench {
 
-// cos and sin of position * speed for positions first .. first + count - 1, by sincosf of the C
+// cos and sin of position * frequency for positions first .. first + count - 1, by sincosf of the C
 // library. The phase is a float32 product, as in frameworks.
-void by_sincosf(float speed, int64_t first, int64_t count, float* cos, float* sin);
+void by_sincosf(float frequency, int64_t first, int64_t count, float* cos, float* sin);
 
 // A precomputed table of cos and sin, larger than the caches of the processor, read from one end to
 // the other.

@@ -101,9 +101,9 @@ EagerTrainer::EagerTrainer(const Decoder& decoder, const lab::TrainingOptions& o
   state.adamw = std::make_unique<AdamW>(std::move(groups), AdamWOptions(options.learning_rate));
 
   const int64_t length = options.length, half = state.options.head_dim() / 2;
-  const at::Tensor speeds =
+  const at::Tensor frequencies =
       at::pow(10000.0, at::arange(half, at::kDouble) / (-static_cast<double>(half)));
-  const at::Tensor angles = at::arange(length, at::kDouble).unsqueeze(1) * speeds;
+  const at::Tensor angles = at::arange(length, at::kDouble).unsqueeze(1) * frequencies;
   const at::Tensor both = at::cat({angles, angles}, 1);
   state.cos = both.cos().to(at::kFloat);
   state.sin = both.sin().to(at::kFloat);

@@ -27,19 +27,19 @@ Tables tables_of(const Rotation& rotation, int64_t length) {
   const PositionRun positions[] = {{.first = 0, .count = length}};
   for (size_t f = 0; f < pairs; ++f) {
     float* const cos = t.cos.data() + f * rows;
-    cos_sin_of_positions(rotation.pairs[f].speed, {}, positions, cos, t.sin.data() + f * rows);
+    cos_sin_of_positions(rotation.pairs[f].frequency, {}, positions, cos, t.sin.data() + f * rows);
   }
   return t;
 }
 
-// The largest difference from cos in long double, of the last position. The speed is converted to
-// an angle in double there, so the last digits of this check are not exact.
+// The largest difference from cos in long double, of the last position. The frequency is converted
+// to an angle in double there, so the last digits of this check are not exact.
 double largest_error(const Spectrum& spectrum, const Tables& tables, int64_t length) {
   double error = 0;
   for (size_t f = 0; f < spectrum.pairs.size(); ++f) {
-    const Real speed = spectrum.pairs[f].speed;
-    const long double angle =
-        (static_cast<long double>(speed.high) + speed.low) * static_cast<long double>(length - 1);
+    const Real frequency = spectrum.pairs[f].frequency;
+    const long double angle = (static_cast<long double>(frequency.high) + frequency.low) *
+                              static_cast<long double>(length - 1);
     const float got = tables.cos[f * static_cast<size_t>(length) + static_cast<size_t>(length - 1)];
     error = std::fmax(error, std::fabs(static_cast<double>(got - std::cos(angle))));
   }

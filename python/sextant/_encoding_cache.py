@@ -40,7 +40,7 @@ def _attended(encoding: Encoding, q: Tensor, held: Any, ids: list[int], frames: 
         return q.new_zeros(batch, heads, queries, value_columns)
     changes = encoding.overrides("phases")
     key_pages, value_pages, table, int8_pages = held.pages(
-        ids, changes or encoding.overrides("speeds"))
+        ids, changes or encoding.overrides("frequencies"))
     rows = Rows([Frame(*frame[1:]) for frame in frames.tolist()], True, batch * queries,
                 table.numel() * held.shape()[3])
     # All sequences form one batch entry, one after the other.

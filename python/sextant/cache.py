@@ -48,7 +48,7 @@ class Cache:
 
         rotated_keys: keys are rotated once, when they are stored, by the method of the first call,
         and each later call rotates its queries alone. The method must rotate all keys by the same
-        speeds at every length: one whose rotation changes (dynamic stretches beyond the training
+        frequencies at every length: one whose rotation changes (dynamic stretches beyond training
         length), another method, or one that rotates a key differently for different queries is a
         RuntimeError, as stored keys are not rotated again. Keys are rounded to ``dtype`` after
         their rotation instead of before it.
@@ -96,7 +96,7 @@ class Cache:
 
         rotated_keys, options of the method "rope" as JSON: keys are rotated once, when they are
         stored. That saves the rotation per call if the spectrum of a sequence never changes; such
-        keys need a method that rotates by the same speeds, or rotated queries (``sextant.rotate``)
+        keys need a method with the same frequencies, or rotated queries (``sextant.rotate``)
         and the method "none". Call ``prepare`` first if the cache has no sizes yet.
         """
         rotated_keys = _new_name(rotated_keys, **old)

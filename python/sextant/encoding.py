@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # A term by distance: a tensor, or a table and the row of each distance.
 ByDistance = Union[Tensor, "tuple[Tensor, Tensor]", None]
 
-HOOKS = ("bias", "weight", "on_query", "on_key", "on_value", "key_bias", "query_scale", "speeds",
-         "phases", "sink")
+HOOKS = ("bias", "weight", "on_query", "on_key", "on_value", "key_bias", "query_scale",
+         "frequencies", "phases", "sink")
 
 
 class Encoding(torch.nn.Module):
@@ -58,14 +58,14 @@ class Encoding(torch.nn.Module):
     is float64, on the device of q, where results must be, and autocast is off. Leading sizes of a
     result that is shared by heads or by the batch may be 1 or left out. A hook that is not
     overridden leaves its term out. On a CUDA device a call copies distances and positions there,
-    and speeds and rows of tables to the CPU, so a CUDA graph cannot record it.
+    and frequencies and rows of tables to the CPU, so a CUDA graph cannot record it.
 
     heads is the number of query heads, key_heads (default: heads) that of key heads, head_dim the
     columns of q; a call with another q or k is an error. train_length is L, for encodings that
     depend on it. ``sextant survey`` passes all four.
 
     Attributes of the class: scale, the factor of the score (None: 1 / sqrt(columns of q)); pairing,
-    the columns that pair f of speeds and phases rotates: "half-split" (f, f + pairs) or
+    the columns that pair f of frequencies and phases rotates: "half-split" (f, f + pairs) or
     "interleaved" (2f, 2f + 1); shared, whether the layers of a survey's model have one encoding
     instead of one each.
     """
@@ -117,9 +117,10 @@ class Encoding(torch.nn.Module):
         """A factor for each query: q [batch, heads, queries, columns], positions [queries] -> [1 or
         batch, 1 or heads, queries]."""
 
-    def speeds(self) -> Tensor | None:
+    def frequencies(self) -> Tensor | None:
         """The rotation R by position: radians per position of each pair of columns, [pairs].
-        Phases are exact at any position, and speeds are constants: train ``phases`` instead."""
+        Phases are exact at any position, and frequencies are constants: train ``phases``
+        instead."""
 
     def phases(self, k: Tensor, positions: Tensor) -> Tensor | None:
         """A rotation by token: the angle of each pair at each key, in radians. k [batch, key_heads,
@@ -142,10 +143,10 @@ class Encoding(torch.nn.Module):
 
         Shapes and arguments are those of ``sextant.attention`` beside those that name a method.
         scale replaces the attribute of the class, key_bias is added to the hook's, and a sink
-        beside the hook is an error. query_positions and key_positions are for ``speeds``. Packed
-        sequences are separate: the hooks that read keys are called once for each. With ``cache`` (a
-        ``sextant.Cache`` without rotated_keys) k and v are the new rows of its sequences, and hooks
-        that read keys read all of a sequence.
+        beside the hook is an error. query_positions and key_positions are for ``frequencies``.
+        Packed sequences are separate: the hooks that read keys are called once for each. With
+        ``cache`` (a ``sextant.Cache`` without rotated_keys) k and v are the new rows of its
+        sequences, and hooks that read keys read all of a sequence.
 
         Raises errors that name the argument, or the hook with the expected and the actual shape.
         """
@@ -340,9 +341,9 @@ class _Operands:
         if biases is not None:
             biases = [x.to(torch.float64) for x in biases]
             self.named["key_bias"] = self._of_rows(biases, 2, starts, k.size(2))
-        speeds = self._call("speeds")
-        if speeds is not None:
-            self._speeds(self._checked("speeds", speeds, pairs=None), q.size(3))
+        frequencies = self._call("frequencies")
+        if frequencies is not None:
+            self._frequencies(self._checked("frequencies", frequencies, pairs=None), q.size(3))
         phases = self._by_sequence("phases", k, "batch", "key_heads", pairs=None)
         if phases is None:
             return q, k
@@ -365,22 +366,24 @@ class _Operands:
         return (_rotated(q.to(self.wide), angles.to(self.wide), pairing),
                 _rotated(k.to(self.wide), of_keys.to(self.wide), pairing))
 
-    def _speeds(self, speeds: Tensor, columns: int) -> None:
-        if speeds.requires_grad:
-            self._refuse("speeds", "constants (train phases(), which autograd differentiates)",
+    def _frequencies(self, frequencies: Tensor, columns: int) -> None:
+        if frequencies.requires_grad:
+            self._refuse("frequencies", "constants (train phases(), which autograd differentiates)",
                          "a tensor that requires its gradient")
-        if 2 * speeds.numel() > columns:
-            self._refuse("speeds", f"at most {columns // 2} pairs, as q has {columns} columns",
-                         speeds.numel())
-        finite = speeds.isfinite().all()
+        if 2 * frequencies.numel() > columns:
+            self._refuse("frequencies", f"at most {columns // 2} pairs, as q has {columns} columns",
+                         frequencies.numel())
+        finite = frequencies.isfinite().all()
         if compiling():  # a traced value is known only when the code runs
-            torch._assert_async(finite, "speeds: expected finite numbers, but got NaN or infinity")
+            torch._assert_async(
+                finite, "frequencies: expected finite numbers, but got NaN or infinity")
         elif not bool(finite):
-            self._refuse("speeds", "finite numbers", "NaN or infinity")
-        pairs = torch.arange(speeds.numel())
+            self._refuse("frequencies", "finite numbers", "NaN or infinity")
+        pairs = torch.arange(frequencies.numel())
         split = self.encoding.pairing == "half-split"
-        first, second = (pairs, pairs + speeds.numel()) if split else (2 * pairs, 2 * pairs + 1)
-        self.named["speeds"] = speeds.to("cpu", torch.float64)
+        half = frequencies.numel()
+        first, second = (pairs, pairs + half) if split else (2 * pairs, 2 * pairs + 1)
+        self.named["frequencies"] = frequencies.to("cpu", torch.float64)
         self.named["pairs"] = torch.stack((first, second, torch.zeros_like(pairs)), 1)
 
 

@@ -90,10 +90,10 @@ def sinusoid(positions: Integers, width: int,
     )
 
 
-def rope_speeds(dim: int, base: float = 10000.0) -> Tensor:
+def rope_frequencies(dim: int, base: float = 10000.0) -> Tensor:
     """RoPE's frequencies theta_f = base ** (-2 f / dim), in radians per position, [dim / 2] (Su et
     al. 2021)."""
-    return torch.ops.sextant.rope_speeds(dim, base)
+    return torch.ops.sextant.rope_frequencies(dim, base)
 
 
 def rope_cos_sin(positions: Integers, dim: int, base: float = 10000.0) -> tuple[Tensor, Tensor]:
@@ -101,9 +101,9 @@ def rope_cos_sin(positions: Integers, dim: int, base: float = 10000.0) -> tuple[
     return torch.ops.sextant.rope_cos_sin(_integers(positions), dim, base)
 
 
-def stretched_speeds(dim: int, base: float = 10000.0, stretch: dict[str, Any] | str | None = None,
-                     length: int = 1,
-                     train_length: int | None = None) -> tuple[Tensor, float, float]:
+def stretched_frequencies(dim: int, base: float = 10000.0,
+                          stretch: dict[str, Any] | str | None = None, length: int = 1,
+                          train_length: int | None = None) -> tuple[Tensor, float, float]:
     """(frequencies [dim / 2], gain, score factor) of RoPE stretched for a sequence of ``length``
     tokens.
 
@@ -112,15 +112,15 @@ def stretched_speeds(dim: int, base: float = 10000.0, stretch: dict[str, Any] | 
     "pi" and "dynamic-pi" are Hugging Face's "linear" and the dynamic form of it.
     Frequencies are in radians per position. gain multiplies rotated queries and keys, the score
     factor (DeepSeek's) multiplies all scores."""
-    return torch.ops.sextant.stretched_speeds(
+    return torch.ops.sextant.stretched_frequencies(
         dim, base, json.dumps(stretch), length, train_length or 0
     )
 
 
-def config_speeds(config: str, length: int = 1) -> tuple[Tensor, float, float]:
-    """The result of ``stretched_speeds`` for a model, from the contents of its config.json (a
+def config_frequencies(config: str, length: int = 1) -> tuple[Tensor, float, float]:
+    """The result of ``stretched_frequencies`` for a model, from the contents of its config.json (a
     string). Models with several types of layers give that of the first."""
-    return torch.ops.sextant.config_speeds(config, length)
+    return torch.ops.sextant.config_frequencies(config, length)
 
 
 def query_factors(positions: Integers, law: str, length: int = 0, strength: float = 0.0) -> Tensor:

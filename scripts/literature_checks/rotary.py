@@ -10,16 +10,16 @@ from literature_checks.common import (HEAD_DIM, LENGTH, check, dense, distance, 
 ROOT_D = HEAD_DIM**0.5
 
 
-def _rotated(x, positions, speeds):
+def _rotated(x, positions, frequencies):
     """Rotates neighbouring pairs of channels of x [1, heads, rows, d] as complex numbers."""
     pairs = torch.view_as_complex(x.unflatten(3, (-1, 2)).contiguous())
-    rotated = pairs * torch.exp(1j * positions.double()[:, None] * speeds)
+    rotated = pairs * torch.exp(1j * positions.double()[:, None] * frequencies)
     return torch.view_as_real(rotated).flatten(3)
 
 
-def _rope_by_hand(q, k, v, speeds, positions=None):
+def _rope_by_hand(q, k, v, frequencies, positions=None):
     positions = torch.arange(q.size(2)) if positions is None else positions
-    q, k = (_rotated(x, positions, speeds) for x in (q, k))
+    q, k = (_rotated(x, positions, frequencies) for x in (q, k))
     return dense(products(q, k) / ROOT_D, v)
 
 
@@ -28,14 +28,15 @@ def rope_forms():
     """RoPE: rotated vectors, complex numbers and the notes' sparse form agree; i - j decides."""
     q, k, v = operands()
     found = sextant.attention(q, k, v, "rope", options={"pairing": "interleaved"})
-    speeds = 10000.0 ** (-2 * torch.arange(HEAD_DIM // 2).double() / HEAD_DIM)
-    angles = (torch.arange(LENGTH).double()[:, None] * speeds).repeat_interleave(2, 1)
+    frequencies = 10000.0 ** (-2 * torch.arange(HEAD_DIM // 2).double() / HEAD_DIM)
+    angles = (torch.arange(LENGTH).double()[:, None] * frequencies).repeat_interleave(2, 1)
 
     def sparse(x):  # x * cos + (-x1, x0, -x3, x2, ...) * sin
         swapped = torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
         return x * angles.cos() + swapped * angles.sin()
     shifted = sextant.attention(q, k, v, "rope", options={"pairing": "interleaved"}, first_key=1000)
-    return [("complex numbers, difference", equal(found, _rope_by_hand(q, k, v, speeds), 1e-13)),
+    return [("complex numbers, difference",
+             equal(found, _rope_by_hand(q, k, v, frequencies), 1e-13)),
             ("sparse form", equal(found, dense(products(sparse(q), sparse(k)) / ROOT_D, v), 1e-13)),
             ("all positions shifted by 1000", equal(found, shifted, 1e-12))]
 
@@ -44,12 +45,12 @@ def rope_forms():
 def rope_base_1000():
     """base=1000 is the notes' 1000^(-2(i-1)/d); the paper has 10000 and counts from i = 1."""
     q, k, v = operands()
-    speeds = 1000.0 ** (-2 * torch.arange(HEAD_DIM // 2).double() / HEAD_DIM)
+    frequencies = 1000.0 ** (-2 * torch.arange(HEAD_DIM // 2).double() / HEAD_DIM)
     found = sextant.attention(q, k, v, "rope",
                               options={"pairing": "interleaved", "base": 1000.0})
-    first = float(sextant.tables.rope_speeds(HEAD_DIM)[0])
+    first = float(sextant.tables.rope_frequencies(HEAD_DIM)[0])
     expect(first == 1, "the first pair is not rotated by one radian a position")
-    return [("difference", equal(found, _rope_by_hand(q, k, v, speeds), 1e-13)),
+    return [("difference", equal(found, _rope_by_hand(q, k, v, frequencies), 1e-13)),
             ("first frequency of base 10000", first),
             ("with i - 1 counted from i = 0 it were", 10000 ** (2 / HEAD_DIM))]
 
@@ -57,9 +58,9 @@ def rope_base_1000():
 @check
 def rope_bound():
     """RoPE's bound, mean |S_i|, falls in waves; the score of equal vectors falls below zero."""
-    speeds = sextant.tables.rope_speeds(128)
+    frequencies = sextant.tables.rope_frequencies(128)
     d = torch.arange(0, 2049).double()
-    rotated = torch.exp(1j * d[:, None] * speeds)
+    rotated = torch.exp(1j * d[:, None] * frequencies)
     bound = rotated.cumsum(1).abs().mean(1)
     equal_vectors = rotated.real.mean(1)
     expect(bound[0] > 2 * bound[1024:].max(), "the bound does not fall")
@@ -75,10 +76,10 @@ def xpos_sides():
     """XPOS: zeta^(i - j) fades towards the past and grows towards the future."""
     q, k, v = operands()
     growth = sextant.tables.xpos_growth(HEAD_DIM, scale_base=4.0)
-    speeds = sextant.tables.rope_speeds(HEAD_DIM)
+    frequencies = sextant.tables.rope_frequencies(HEAD_DIM)
     d = distance().double()[..., None]
     pairs = [torch.view_as_complex(x.unflatten(3, (-1, 2)).contiguous()) for x in (q, k)]
-    factors = torch.exp(d * growth + 1j * d * speeds)
+    factors = torch.exp(d * growth + 1j * d * frequencies)
     scores = torch.einsum("bhic,bhjc,ijc->bhij", pairs[0], pairs[1].conj(), factors).real / ROOT_D
     found = sextant.attention(q, k, v, "xpos", options={"scale_base": 4.0})
     return [("difference", equal(found, dense(scores, v), 1e-12)),
@@ -92,8 +93,8 @@ def xpos_sides():
 @check
 def interpolation():
     """PI divides all frequencies, and so all distances, by L_test / L_train."""
-    plain = sextant.tables.rope_speeds(64)
-    pi = sextant.tables.stretched_speeds(64, stretch="linear*4", train_length=128)[0]
+    plain = sextant.tables.rope_frequencies(64)
+    pi = sextant.tables.stretched_frequencies(64, stretch="linear*4", train_length=128)[0]
     return [("difference from theta / 4", equal(pi, plain / 4, 1e-15))]
 
 
@@ -102,8 +103,8 @@ def ntk():
     """NTK: k = s^(d/(d-2)), so that the last pair is interpolated exactly and the first not."""
     d, s = 64, 8
     k = s ** (d / (d - 2))
-    plain = sextant.tables.rope_speeds(d)
-    found = sextant.tables.stretched_speeds(d, stretch="ntk*8", train_length=128)[0]
+    plain = sextant.tables.rope_frequencies(d)
+    found = sextant.tables.stretched_frequencies(d, stretch="ntk*8", train_length=128)[0]
     expected = (10000 * k) ** (-2 * torch.arange(d // 2).double() / d)
     return [("difference from (10000 k)^(-2i/d)", equal(found, expected, 1e-14)), ("k", k),
             ("last pair, times", float(found[-1] / plain[-1])),
@@ -114,7 +115,7 @@ def ntk():
 def yarn_rotations():
     """r_i = theta_i L_train / L_test makes equation (23) PI; theta_i L_train / 2 pi does not."""
     trained, tested, tau = 128, 1024, 32
-    theta = sextant.tables.rope_speeds(64)
+    theta = sextant.tables.rope_frequencies(64)
 
     def gamma(r, tau):
         return ((r - 1) / (tau - 1)).clamp(0, 1)
@@ -126,7 +127,7 @@ def yarn_rotations():
     for tau in (32, 8):
         parts = {"rope_type": "by-parts", "factor": 8, "beta_fast": tau, "beta_slow": 1,
                  "original_max_position_embeddings": trained}
-        library = sextant.tables.stretched_speeds(64, stretch=parts)[0]
+        library = sextant.tables.stretched_frequencies(64, stretch=parts)[0]
         r = theta * trained / (2 * math.pi)
         found += [(f"tau {tau}: by-parts, difference", equal(library, equation_23(r, tau), 1e-14)),
                   (f"tau {tau}: pairs kept, on the ramp",
@@ -137,8 +138,9 @@ def yarn_rotations():
 @check
 def yarn_gain():
     """The notes' YaRN has no temperature: that is by-parts; yarn multiplies by 0.1 ln s + 1."""
-    parts, yarn = (sextant.tables.stretched_speeds(64, stretch=f"{name}*8", train_length=128)[1]
-                   for name in ("by-parts", "yarn"))
+    parts, yarn = (
+        sextant.tables.stretched_frequencies(64, stretch=f"{name}*8", train_length=128)[1]
+        for name in ("by-parts", "yarn"))
     expect(float(parts) == 1, "by-parts has a gain")
     return [("gain of by-parts", float(parts)), ("of yarn", float(yarn)),
             ("0.1 ln 8 + 1", 0.1 * math.log(8) + 1)]
@@ -147,13 +149,13 @@ def yarn_gain():
 @check
 def dynamic_scale():
     """Dynamic: s(pos) = max(L, pos + 1) / L, so nothing changes up to L."""
-    plain = sextant.tables.rope_speeds(64)
+    plain = sextant.tables.rope_frequencies(64)
     result = []
     for length, s in ((64, 1), (128, 1), (512, 4)):
-        speeds = sextant.tables.stretched_speeds(64, stretch="dynamic-linear", length=length,
-                                                 train_length=128)[0]
+        frequencies = sextant.tables.stretched_frequencies(
+            64, stretch="dynamic-linear", length=length, train_length=128)[0]
         result.append((f"{length} tokens, difference from theta / {s}",
-                       equal(speeds, plain / s, 1e-15)))
+                       equal(frequencies, plain / s, 1e-15)))
     return result
 
 
@@ -162,11 +164,11 @@ def rerope():
     """(Leaky) ReRoPE in one pass is two score matrices put together; factor to infinity."""
     q, k, v = operands()
     window, d = 8, distance()
-    speeds = sextant.tables.rope_speeds(HEAD_DIM)
+    frequencies = sextant.tables.rope_frequencies(HEAD_DIM)
 
     def by_distance(relative):
         pairs = [torch.view_as_complex(x.unflatten(3, (-1, 2)).contiguous()) for x in (q, k)]
-        rotated = torch.exp(1j * relative[..., None] * speeds)
+        rotated = torch.exp(1j * relative[..., None] * frequencies)
         return torch.einsum("bhic,bhjc,ijc->bhij", pairs[0], pairs[1].conj(), rotated).real / ROOT_D
     near = by_distance(d.double())
     flat = torch.where(d < window, near, by_distance(torch.full_like(d, window).double()))
@@ -188,8 +190,9 @@ def local_attention():
     """A window and chunks of the training length see no distance that training did not have."""
     q, k, v = operands()
     d, position = distance(), torch.arange(LENGTH)
-    speeds = sextant.tables.rope_speeds(HEAD_DIM)
-    scores = products(_rotated(q, position, speeds), _rotated(k, position, speeds)) / ROOT_D
+    frequencies = sextant.tables.rope_frequencies(HEAD_DIM)
+    q, k = (_rotated(x, position, frequencies) for x in (q, k))
+    scores = products(q, k) / ROOT_D
     same_chunk = (position // 8)[:, None] == position // 8
     return [(name, equal(
         sextant.attention(q, k, v, name,

@@ -52,17 +52,17 @@ sextant_status sextant_rope_create(int64_t columns, double base, sextant_pairing
   });
 }
 
-sextant_status sextant_rope_create_from_speeds(const double* speeds, int64_t pairs, double gain,
-                                               sextant_pairing pairing, int64_t first_column,
-                                               sextant_rope** rope) {
+sextant_status sextant_rope_create_from_frequencies(const double* frequencies, int64_t pairs,
+                                                    double gain, sextant_pairing pairing,
+                                                    int64_t first_column, sextant_rope** rope) {
   return guarded([&] {
     expect_between("pairs", pairs, 0, kMostColumns / 2);
     if (!std::isfinite(gain))
       fail("rope: gain: expected a finite number, but got " + std::to_string(gain));
     Spectrum spectrum = spectrum_of_columns(2 * pairs, 1, pairing, first_column);
-    if (pairs > 0) need(speeds, "rope: speeds");
+    if (pairs > 0) need(frequencies, "rope: frequencies");
     for (int64_t f = 0; f < pairs; ++f)
-      spectrum.pairs[static_cast<size_t>(f)].speed = {speeds[f], 0};
+      spectrum.pairs[static_cast<size_t>(f)].frequency = {frequencies[f], 0};
     spectrum.gain = gain;
     give(rope, "rope", rotation(spectrum));
   });
@@ -99,7 +99,7 @@ sextant_status sextant_rope_tables(const sextant_rope* rope, int64_t first_posit
     const PositionRun run[] = {{.first = first_position, .count = count}};
     std::vector<float> c(static_cast<size_t>(count)), s(static_cast<size_t>(count));
     for (size_t f = 0; f < pairs.size(); ++f) {
-      cos_sin_of_positions(pairs[f].speed, {}, run, c.data(), s.data());
+      cos_sin_of_positions(pairs[f].frequency, {}, run, c.data(), s.data());
       store_column(c, f, pairs.size(), cos);
       store_column(s, f, pairs.size(), sin);
     }

@@ -124,10 +124,10 @@ std::optional<Rotation> take_rotation(ByteReader& in, const Header& h) {
                      " that no other pair has, but got " + std::to_string(column));
       used[column] = true;
     }
-    const auto high = in.number<uint64_t>("speed"), low = in.number<uint64_t>("speed");
+    const auto high = in.number<uint64_t>("frequency"), low = in.number<uint64_t>("frequency");
     rotation.pairs.push_back({.first = static_cast<int>(columns[0]),
                               .second = static_cast<int>(columns[1]),
-                              .speed = {high, low}});
+                              .frequency = {high, low}});
   }
   return rotation;
 }
@@ -197,8 +197,8 @@ std::string cache_file(const KvCache& cache, int64_t sequence) {
     for (const Rotation::Pair& pair : rotated_keys->pairs) {
       put(out, static_cast<uint32_t>(pair.first));
       put(out, static_cast<uint32_t>(pair.second));
-      put(out, pair.speed.high);
-      put(out, pair.speed.low);
+      put(out, pair.frequency.high);
+      put(out, pair.frequency.low);
     }
   const KvCacheShape& shape = cache.shape();
   const int64_t heads = shape.key_heads;

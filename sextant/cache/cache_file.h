@@ -8,7 +8,7 @@
 //   48  first position: int64
 //   56  gain of the rotation: float64
 //   64  CRC-32 of bytes 0 .. 63, and 4 bytes of 0
-//   72  pairs: first and second column (uint32), speed in turns (two uint64), 24 bytes each
+//   72  pairs: first and second column (uint32), frequency in turns (two uint64), 24 bytes each
 //       int8: page rows (uint64), then for each full page
 //         scales of keys [heads, columns] (float32), keys [heads, page rows, columns] (int8),
 //         scales of values [heads, page rows], values

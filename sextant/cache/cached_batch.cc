@@ -13,7 +13,7 @@ using namespace cache_checks;
 
 bool same_rotation(const Rotation& a, const Rotation& b) {
   return a.gain == b.gain && std::ranges::equal(a.pairs, b.pairs, [](const auto& x, const auto& y) {
-           return x.first == y.first && x.second == y.second && x.speed == y.speed &&
+           return x.first == y.first && x.second == y.second && x.frequency == y.frequency &&
                   x.growth == y.growth && x.axis == y.axis;
          });
 }

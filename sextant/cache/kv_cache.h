@@ -217,7 +217,7 @@ class SEXTANT_API ProvisionalRows {
   std::vector<Before> before_;
 };
 
-// Whether both have the same pairs, speeds and gain.
+// Whether both have the same pairs, frequencies and gain.
 SEXTANT_API bool same_rotation(const Rotation& a, const Rotation& b);
 
 // Cached sequences as a batch: the operands of a score that say where keys are stored, and which

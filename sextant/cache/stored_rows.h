@@ -52,12 +52,12 @@ void each_rotated(const Rerotation& r, int64_t heads, Read read, F f) {
     float cos[kRowsAtOnce], sin[kRowsAtOnce];
     for (size_t n = 0; n < r.to->pairs.size(); ++n) {
       const Rotation::Pair& pair = r.to->pairs[n];
-      Turns speed = pair.speed, offset;
+      Turns frequency = pair.frequency, offset;
       if (r.from) {
-        speed = speed - r.from->pairs[n].speed;
-        offset = r.from->pairs[n].speed * (r.to_position - r.from_position);
+        frequency = frequency - r.from->pairs[n].frequency;
+        offset = r.from->pairs[n].frequency * (r.to_position - r.from_position);
       }
-      cos_sin_of_positions(speed, offset, {&run, 1}, cos, sin);
+      cos_sin_of_positions(frequency, offset, {&run, 1}, cos, sin);
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t i = 0; i < run.count; ++i) {
           const double c = cos[i], s = sin[i];

@@ -1,5 +1,5 @@
 // sextant doctor: whether the positions of a model that runs are those that its configuration
-// means. Files are compared here; a model of transformers is run and measured by
+// means. Files are judged and compared here; a model of transformers is run and measured by
 // python/sextant/doctor, which this program starts. All reports are made here.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,6 +18,7 @@
 #include "sextant/base/reason.h"
 #include "sextant/chart/report.h"
 #include "sextant/cli/commands.h"
+#include "sextant/cli/doctor/annotations.h"
 #include "sextant/cli/doctor/report.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/run/print.h"
@@ -34,8 +35,8 @@ constexpr int kUnjudged = 2;
 
 struct DoctorRequest {
   std::vector<std::string> subjects;
-  bool json = false, weights = false, trust = false;
-  std::string page, examined;
+  bool json = false, weights = false, trust = false, each = false, strict = false;
+  std::string as = "text", page, examined;
   double base = 0;  // of files that do not say it
 };
 
@@ -52,10 +53,14 @@ bool is_gguf_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored) && read_start(path, 4) == "GGUF";
 }
 
-// Whether the path is a GGUF file, or a folder with one and no config.json.
-bool is_gguf_path(const std::string& path) {
+// Whether a subject is judged by its text: a file, standard input, or a folder with a GGUF file and
+// no config.json. Other folders and names are models of transformers.
+bool is_file_subject(const std::string& path) {
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return is_gguf_file(path);
+  if (!fs::is_directory(path, ignored)) {
+    const bool named = lower_case(fs::path(path).extension().string()) == ".json";
+    return path == "-" || named || fs::is_regular_file(path, ignored) || is_gguf_file(path);
+  }
   if (fs::exists(fs::path(path) / "config.json", ignored)) return false;
   try {
     return is_gguf_file(config_path(path));
@@ -88,7 +93,9 @@ std::string examined_by_python(const DoctorRequest& request) {
 
 // Files have no code and no weights that doctor loads.
 void refuse_options_of_models(const DoctorRequest& request) {
-  const std::string got = request.subjects.size() == 2 ? "two files" : "a GGUF file";
+  const std::string got = request.subjects.size() == 2             ? "two files"
+                          : is_gguf_file(request.subjects.front()) ? "a GGUF file"
+                                                                   : "a file";
   const auto refuse = [&](const char* option) {
     fail("doctor: " + std::string(option) + ": expected one model of transformers, but got " + got);
   };
@@ -113,46 +120,112 @@ void check_page(const std::string& page) {
   }
 }
 
-// A model of transformers says its base, by its file or its code.
-void refuse_base(const DoctorRequest& request) {
-  const bool files = request.subjects.size() == 2 ||
-                     (request.subjects.size() == 1 && is_gguf_path(request.subjects[0]));
-  if (request.base > 0 && !files) {
-    fail("doctor: --base: expected a GGUF file or two files, but got a model of transformers");
-  }
-}
-
 DoctorReport examine(const DoctorRequest& request) {
-  refuse_base(request);
   const std::string& file = request.examined;
+  const bool model = request.subjects.size() == 1 && !is_file_subject(request.subjects[0]);
+  // A model of transformers says its base, by its file or its code.
+  if (request.base > 0 && (model || !file.empty())) {
+    fail("doctor: --base: expected a file or two files, but got a model of transformers");
+  }
   if (file == "-") {
     return report_of(read_start_of_standard_input(kMostJsonBytes), "standard input");
   }
   if (!file.empty()) return report_of(read_file(file, kMostJsonBytes), file);
-  if (request.subjects.size() == 1 && !is_gguf_path(request.subjects[0])) {
+  if (model) {
     return report_of(examined_by_python(request), "sextant.doctor.examine");
   }
   refuse_options_of_models(request);
   return examine_files(request.subjects, request.base);
 }
 
+// With --each, and in the forms for continuous integration, a subject that cannot be examined is
+// a report of its own, so that it hides no other.
+std::vector<DoctorReport> examine_all(const DoctorRequest& request) {
+  std::vector<DoctorRequest> all(request.each ? request.subjects.size() : 1, request);
+  for (size_t n = 0; request.each && n < all.size(); ++n) all[n].subjects = {request.subjects[n]};
+  std::vector<DoctorReport> reports;
+  for (const DoctorRequest& one : all) {
+    try {
+      reports.push_back(examine(one));
+    } catch (const std::exception& error) {
+      const bool reported = request.each || request.as == "github" || request.as == "sarif";
+      if (!reported || one.subjects.empty()) throw;
+      const std::string& path = one.subjects.back();
+      reports.push_back(unexamined(path, is_file_subject(path) ? path : "", reason_of(error)));
+    }
+  }
+  return reports;
+}
+
+// 1 if any report has that status, else 2 if any has that one.
+int status_of(const std::vector<DoctorReport>& reports, bool strict) {
+  int status = 0;
+  for (const DoctorReport& report : reports) {
+    const int own = report.exit_status(strict);
+    if (status == 0 || own == 1) status = own;
+  }
+  return status;
+}
+
+// One report in full; of several, a sound one is a line.
+void print_text(const std::vector<DoctorReport>& reports, bool each) {
+  for (const DoctorReport& report : reports) {
+    if (each && report.verdict() == "sound") {
+      lab::print("{}: sound\n", report.subject);
+      continue;
+    }
+    print(report);
+    if (each) lab::print("\n");
+  }
+}
+
+void print_json(const std::vector<DoctorReport>& reports, bool each) {
+  std::string text;
+  for (const DoctorReport& report : reports) {
+    text += (text.empty() ? "" : ",\n") + json_text(report);
+  }
+  lab::print_text((each ? "[" + text + "]" : text) + "\n");
+}
+
 void run_doctor(const DoctorRequest& request) {
   int status = kUnjudged;
   try {
     if (!request.page.empty()) check_page(request.page);
-    const DoctorReport report = examine(request);
-    if (!request.page.empty()) chart::write_report(page_of(report), request.page);
-    if (request.json) {
-      lab::print_text(json_text(report) + "\n");
+    const std::vector<DoctorReport> reports = examine_all(request);
+    const int found = status_of(reports, request.strict);
+    if (!request.page.empty()) chart::write_report(page_of(reports.front()), request.page);
+    if (request.as == "github") {
+      lab::print_text(github_text(reports));
+    } else if (request.as == "sarif") {
+      lab::print_text(sarif_text(reports, found) + "\n");
+    } else if (request.as == "json" || request.json) {
+      print_json(reports, request.each);
     } else {
-      print(report);
+      print_text(reports, request.each);
     }
-    status = report.exit_status();
+    status = found;
   } catch (const std::exception& error) {
     lab::print_error(reason_of(error));
   }
   std::fflush(stdout);
   if (status != 0) throw CLI::RuntimeError(status);
+}
+
+void check_line(const DoctorRequest& request) {
+  if (request.subjects.empty() == request.examined.empty()) {
+    throw CLI::RequiredError("one of MODEL and --examined");
+  }
+  if (!request.each && request.subjects.size() > 2) {
+    throw CLI::ValidationError("MODEL", "expected one, or two files to compare, but got " +
+                                            std::to_string(request.subjects.size()) +
+                                            "; --each judges each by itself");
+  }
+  if (!request.each) return;
+  if (!request.examined.empty() || !request.page.empty()) {
+    throw CLI::ValidationError("--each", std::string("expected no ") +
+                                             (request.page.empty() ? "--examined" : "--html") +
+                                             ", which is of one model");
+  }
 }
 
 }  // namespace
@@ -163,26 +236,34 @@ void add_doctor(CLI::App& app) {
   auto request = std::make_shared<DoctorRequest>();
   command
       ->add_option("MODEL", request->subjects,
-                   "a GGUF file; two files of any kind that explain reads: what changed; a folder "
-                   "with config.json or a model in Hugging Face's cache, which Python runs")
-      ->expected(1, 2);
+                   "a file that explain reads, such as config.json or a GGUF file; two files: what "
+                   "changed; a folder with config.json or a model in Hugging Face's cache, which "
+                   "Python runs")
+      ->expected(1, CLI::detail::expected_max_vector_size);
+  command->add_flag("--each", request->each, "each MODEL by itself, any number of them");
   command
       ->add_option("--examined", request->examined,
                    "in place of MODEL: the file that sextant.doctor.examine wrote; - for standard "
                    "input")
       ->type_name("FILE");
   command->add_option("--base", request->base, "the base of a file that does not say it");
-  command->add_flag("--json", request->json, "the report for programs");
+  CLI::Option* json =
+      command->add_flag("--json", request->json, "the report for programs: --as json");
+  command
+      ->add_option("--as", request->as,
+                   "text, json, github (annotations of a change) or sarif (SARIF 2.1.0)")
+      ->check(CLI::IsMember({"text", "json", "github", "sarif"}))
+      ->excludes(json);
+  command->add_flag("--strict", request->strict, "warnings are exit status 1, as errors are");
   command->add_option("--html", request->page, "also write the report as a page")
       ->type_name("FILE");
   command->add_flag("--weights", request->weights, "load the weights (models of transformers)");
   command->add_flag("--trust-remote-code", request->trust,
                     "run the code in the folder (models of transformers)");
-  command->footer("Exit status: 0 sound, 1 findings, 2 cannot be judged.");
+  command->footer(
+      "Exit status: 0 no errors, 1 errors (with --strict also warnings), 2 cannot be judged.");
   command->callback([request] {
-    if (request->subjects.empty() == request->examined.empty()) {
-      throw CLI::RequiredError("one of MODEL and --examined");
-    }
+    check_line(*request);
     run_doctor(*request);
   });
 }

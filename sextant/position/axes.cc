@@ -39,7 +39,8 @@ Spectrum follow_axes(Spectrum spectrum, std::span<const int64_t> sections, AxisO
     const auto pairs = static_cast<double>(sections[axis]);
     for (double i = 0; i < pairs; ++i, ++f) {
       spectrum.pairs[f].axis = static_cast<int>(axis);
-      if (order == AxisOrder::kRestart) spectrum.pairs[f].speed = pow(base, Real(-i) / Real(pairs));
+      if (order == AxisOrder::kRestart)
+        spectrum.pairs[f].frequency = pow(base, Real(-i) / Real(pairs));
     }
   }
   return spectrum;

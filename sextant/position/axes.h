@@ -11,14 +11,14 @@
 namespace sextant {
 
 enum class AxisOrder {
-  // sections[a] consecutive pairs for axis a; pair f keeps its speed. Qwen2-VL's M-RoPE, with
+  // sections[a] consecutive pairs for axis a; pair f keeps its frequency. Qwen2-VL's M-RoPE, with
   // sections 16, 24, 24.
   kBlocks,
   // Pair f has axis a = f mod axes while f < axes * sections[a], and axis 0 for larger f. Qwen3-VL,
   // with sections 24, 20, 20.
   kInterleaved,
-  // As kBlocks, but each axis has its own geometric sequence of speeds: the i-th of n pairs has
-  // speed base^(-i/n). The vision towers of Qwen2-VL; RoPE-ViT "axial" (base 100).
+  // As kBlocks, but each axis has its own geometric sequence of frequencies: the i-th of n pairs
+  // has the frequency base^(-i/n). The vision towers of Qwen2-VL; RoPE-ViT "axial" (base 100).
   kRestart,
 };
 

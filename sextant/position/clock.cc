@@ -52,14 +52,14 @@ std::vector<double> alien_clock_rows(double ratio, int64_t hands,
   if (hands < 1) {
     fail("alien clock: hands: expected at least 1, but got " + std::to_string(hands));
   }
-  std::vector<Turns> speeds;
+  std::vector<Turns> frequencies;
   for (int64_t j = 0; j < hands; ++j) {
-    speeds.push_back(turns(pow(ratio, static_cast<double>(-j))));
+    frequencies.push_back(turns(pow(ratio, static_cast<double>(-j))));
   }
   std::vector<double> rows;
-  rows.reserve(positions.size() * speeds.size() * 2);
+  rows.reserve(positions.size() * frequencies.size() * 2);
   for (const int64_t position : positions) {
-    for (const Turns speed : speeds) append(cos_sin(speed * position), rows);
+    for (const Turns frequency : frequencies) append(cos_sin(frequency * position), rows);
   }
   return rows;
 }

@@ -1,6 +1,6 @@
 // Real: an unevaluated sum of two doubles, about 106 bits, for the few values per model that must
-// be right to the last bit of a phase: a speed with 53 bits only gives an error of 2e-7 radians at
-// position 2^31.
+// be right to the last bit of a phase: a frequency with 53 bits only gives an error of 2e-7 radians
+// at position 2^31.
 //
 // Sums, products and quotients follow Dekker 1971, Knuth TAOCP 2, 4.2.2, and Hida, Li and Bailey
 // 2001 (QD); each is within 2^-102 of its result. They need round-to-nearest and no contraction of

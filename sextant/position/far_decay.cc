@@ -17,7 +17,7 @@ double mean_partial_sum(const Rotation& rotation, int64_t distance) {
   const double pairs = pairs_of(rotation);
   double real = 0, imaginary = 0, sum = 0;
   for (const Rotation::Pair& pair : rotation.pairs) {
-    const CosSin angle = cos_sin(pair.speed * distance);
+    const CosSin angle = cos_sin(pair.frequency * distance);
     real += angle.cos;
     imaginary += angle.sin;
     sum += hypot(real, imaginary);
@@ -28,7 +28,7 @@ double mean_partial_sum(const Rotation& rotation, int64_t distance) {
 double score_of_equal_vectors(const Rotation& rotation, int64_t distance) {
   const double pairs = pairs_of(rotation);
   double real = 0;
-  for (const Rotation::Pair& pair : rotation.pairs) real += cos_sin(pair.speed * distance).cos;
+  for (const Rotation::Pair& pair : rotation.pairs) real += cos_sin(pair.frequency * distance).cos;
   return real / pairs;
 }
 

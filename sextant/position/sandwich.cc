@@ -12,7 +12,7 @@ namespace sextant {
 namespace {
 
 // turns per unit of distance, [width / 2]
-std::vector<Turns> speeds(int64_t width, int64_t first) {
+std::vector<Turns> frequencies(int64_t width, int64_t first) {
   if (width < 2 || width % 2 != 0) {
     fail("sandwich: width: expected an even number of at least 2, but got " +
          std::to_string(width));
@@ -32,11 +32,11 @@ std::vector<Turns> speeds(int64_t width, int64_t first) {
 
 std::vector<double> sandwich_curve(std::span<const int64_t> distances, int64_t width,
                                    int64_t first) {
-  const std::vector<Turns> all = speeds(width, first);
+  const std::vector<Turns> all = frequencies(width, first);
   std::vector<double> curve;
   for (const int64_t distance : distances) {
     double sum = 0;
-    for (const Turns& speed : all) sum += cos_sin(speed * distance).cos;
+    for (const Turns& frequency : all) sum += cos_sin(frequency * distance).cos;
     curve.push_back(sum);
   }
   return curve;

@@ -57,7 +57,7 @@ std::optional<SinusoidLayout> find_layout(std::string_view name) {
   return static_cast<SinusoidLayout>(found - kNames.begin());
 }
 
-Real speed(const SinusoidOptions& options, int64_t f) {
+Real frequency(const SinusoidOptions& options, int64_t f) {
   const auto real = [](int64_t n) { return Real(static_cast<double>(n)); };
   if (options.layout != SinusoidLayout::kTensor2Tensor) {
     return pow(options.max_timescale, real(-2 * f) / real(options.width));
@@ -86,7 +86,8 @@ std::string text_sinusoid_names() { return names() + ", " + std::string(kFairseq
 
 Sinusoid::Sinusoid(const SinusoidOptions& options) : options_(options) {
   check(options);
-  for (int64_t f = 0; f < options.width / 2; ++f) speeds_.push_back(turns(speed(options, f)));
+  for (int64_t f = 0; f < options.width / 2; ++f)
+    frequencies_.push_back(turns(frequency(options, f)));
 }
 
 void Sinusoid::write_row(int64_t position, std::span<double> row) const {
@@ -97,10 +98,10 @@ void Sinusoid::write_row(int64_t position, std::span<double> row) const {
   std::fill(row.begin(), row.end(), 0.0);
   if (position == options_.padding_position) return;
   const bool interleaved = options_.layout == SinusoidLayout::kInterleaved;
-  for (size_t f = 0; f < speeds_.size(); ++f) {
-    const CosSin value = cos_sin(speeds_[f] * position);
+  for (size_t f = 0; f < frequencies_.size(); ++f) {
+    const CosSin value = cos_sin(frequencies_[f] * position);
     row[interleaved ? 2 * f : f] = value.sin;
-    row[interleaved ? 2 * f + 1 : speeds_.size() + f] = value.cos;
+    row[interleaved ? 2 * f + 1 : frequencies_.size() + f] = value.cos;
   }
 }
 
@@ -122,8 +123,8 @@ std::vector<double> Sinusoid::rows(int64_t first, int64_t count, int64_t step) c
 
 Sinusoid::Angles Sinusoid::angles(int64_t position) const {
   Angles result;
-  for (const Turns& speed : speeds_) {
-    const CosSin value = cos_sin(speed * position);
+  for (const Turns& frequency : frequencies_) {
+    const CosSin value = cos_sin(frequency * position);
     result.sin.push_back(value.sin);
     result.cos.push_back(value.cos);
   }
@@ -139,7 +140,7 @@ void Sinusoid::write_rows(int64_t first, int64_t count, int64_t step,
          std::to_string(columns) + " columns, but got " + std::to_string(rows.size()));
   }
   if (columns % 2 != 0) std::fill(rows.begin(), rows.end(), 0.0);
-  const size_t pairs = speeds_.size();
+  const size_t pairs = frequencies_.size();
   const bool interleaved = options_.layout == SinusoidLayout::kInterleaved;
   const size_t apart = interleaved ? 2 : 1, cosines = interleaved ? 1 : pairs;
   std::vector<Angles> offsets;

@@ -10,9 +10,9 @@
 //
 // The first layout is the paper's. The second is Transformer-XL's and XLNet's. The third is
 // tensor2tensor's and TENER's, and fairseq's, which counts positions differently
-// (fairseq_positions()). min_timescale multiplies the speeds, as in tensor2tensor, so with any
+// (fairseq_positions()). min_timescale multiplies the frequencies, as in tensor2tensor, so with any
 // value but 1 it is not a timescale. An odd width has a last column of zeros; at width 2 the third
-// layout has one speed, min_timescale, where fairseq and TENER divide by zero.
+// layout has one frequency, min_timescale, where fairseq and TENER divide by zero.
 //
 // Angles are exact turns, so rows are accurate at any position, where float32 angles are off by
 // 2e-4 at 2^17. The factor sqrt(width) by which some implementations multiply token embeddings
@@ -69,7 +69,7 @@ class SEXTANT_API Sinusoid {
   explicit Sinusoid(const SinusoidOptions& options);
 
   int64_t width() const { return options_.width; }
-  const std::vector<Turns>& speeds() const { return speeds_; }  // [width / 2]
+  const std::vector<Turns>& frequencies() const { return frequencies_; }  // [width / 2]
 
   // row: [width]. The position may have any sign: relative methods pass distances.
   void write_row(int64_t position, std::span<double> row) const;
@@ -89,7 +89,7 @@ class SEXTANT_API Sinusoid {
   Angles angles(int64_t position) const;
 
   SinusoidOptions options_;
-  std::vector<Turns> speeds_;
+  std::vector<Turns> frequencies_;
 };
 
 // fairseq's positions: padding has position padding_token, and the n-th real token (from 1) has

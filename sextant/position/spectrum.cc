@@ -77,18 +77,18 @@ Spectrum rotary(const RotaryOptions& options) {
     Spectrum::Pair& pair = spectrum.pairs[static_cast<size_t>(f)];
     pair.first = first_column + (half_split ? f : 2 * f);
     pair.second = first_column + (half_split ? f + pairs : 2 * f + 1);
-    pair.speed = pow(options.base, Real(-f) / Real(pairs));
+    pair.frequency = pow(options.base, Real(-f) / Real(pairs));
   }
-  return options.float32_speeds ? with_float32_speeds(std::move(spectrum)) : spectrum;
+  return options.float32_frequencies ? with_float32_frequencies(std::move(spectrum)) : spectrum;
 }
 
-Spectrum with_float32_speeds(Spectrum spectrum) {
-  for (Spectrum::Pair& pair : spectrum.pairs) pair.speed = float_nearest(pair.speed);
+Spectrum with_float32_frequencies(Spectrum spectrum) {
+  for (Spectrum::Pair& pair : spectrum.pairs) pair.frequency = float_nearest(pair.frequency);
   return spectrum;
 }
 
 Spectrum clockwise(Spectrum spectrum) {
-  for (Spectrum::Pair& pair : spectrum.pairs) pair.speed = -pair.speed;
+  for (Spectrum::Pair& pair : spectrum.pairs) pair.frequency = -pair.frequency;
   return spectrum;
 }
 
@@ -121,7 +121,8 @@ Rotation rotation(const Spectrum& spectrum) {
   result.gain = spectrum.gain;
   result.pairs.reserve(spectrum.pairs.size());
   for (const Spectrum::Pair& pair : spectrum.pairs) {
-    result.pairs.push_back({pair.first, pair.second, turns(pair.speed), pair.growth, pair.axis});
+    result.pairs.push_back(
+        {pair.first, pair.second, turns(pair.frequency), pair.growth, pair.axis});
   }
   return result;
 }

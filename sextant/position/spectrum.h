@@ -1,4 +1,4 @@
-// A spectrum: the rotation speed of each pair of channels, in radians per position.
+// A spectrum: the rotation frequency of each pair of channels, in radians per position.
 //
 // RoPE (Su et al. 2021, arXiv 2104.09864) rotates pair f of a query or key at position t by t *
 // theta_f,
@@ -29,7 +29,7 @@ enum class Pairing {
 struct Spectrum {
   struct Pair {
     int first = 0, second = 0;  // columns of q and k
-    Real speed = {};            // radians per position
+    Real frequency = {};        // radians per position
     double growth = 0;          // natural log per position; XPOS only
     int axis = 0;               // which of a row's positions it uses; 0 unless multi-axis
   };
@@ -42,18 +42,20 @@ struct RotaryOptions {
   double base = 10000;
   Pairing pairing = Pairing::kHalfSplit;
   int64_t first_column = 0;  // the first rotated channel (DeepSeek-V4 rotates the last ones)
-  // Speeds are the exact values rounded once to float32, for checkpoints that were trained with a
-  // float32 table. Frameworks compute their table with powf and a division, up to 1.3 ulp away;
-  // where a checkpoint stores its speeds (inv_freq), assign them to Pair::speed instead.
-  bool float32_speeds = false;
+  // Frequencies are the exact values rounded once to float32, for checkpoints that were trained
+  // with a float32 table. Frameworks compute their table with powf and a division, up to 1.3 ulp
+  // away; where a checkpoint stores its frequencies (inv_freq), assign them to Pair::frequency
+  // instead.
+  bool float32_frequencies = false;
 };
 
 // RoPE's spectrum, fastest pair first. Throws Error if dim is odd or negative, first_column is
 // negative, or base is not finite and above 0.
 SEXTANT_API Spectrum rotary(const RotaryOptions& options);
 
-// Rounds speeds once to float32, as RotaryOptions::float32_speeds does; for use after a stretch.
-SEXTANT_API Spectrum with_float32_speeds(Spectrum spectrum);
+// Rounds frequencies once to float32, as RotaryOptions::float32_frequencies does; for use after a
+// stretch.
+SEXTANT_API Spectrum with_float32_frequencies(Spectrum spectrum);
 
 // The same pairs rotated in the opposite direction, y1 = x1 cos + x2 sin: nanochat, modded-nanogpt,
 // GRAPE.
@@ -69,11 +71,11 @@ SEXTANT_API Spectrum with_xpos(Spectrum spectrum, double gamma, double scale_bas
 // 0 and at most 1.
 SEXTANT_API Spectrum with_uniform_growth(Spectrum spectrum, double xi);
 
-// A spectrum in the form that kernels use: speeds as exact turns.
+// A spectrum in the form that kernels use: frequencies as exact turns.
 struct Rotation {
   struct Pair {
     int first = 0, second = 0;
-    Turns speed = {};
+    Turns frequency = {};
     double growth = 0;
     int axis = 0;
   };

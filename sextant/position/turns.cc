@@ -44,8 +44,8 @@ Turns operator+(Turns a, Turns b) { return turns(integer(a) + integer(b)); }
 
 Turns operator-(Turns a, Turns b) { return turns(integer(a) - integer(b)); }
 
-Turns operator*(Turns speed, int64_t position) {
-  return turns(integer(speed) * static_cast<Uint128>(Int128{position}));
+Turns operator*(Turns frequency, int64_t position) {
+  return turns(integer(frequency) * static_cast<Uint128>(Int128{position}));
 }
 
 CosSin cos_sin(Turns angle) {

@@ -1,6 +1,6 @@
 // Angles as exact fractions of a full turn.
 //
-// A rotary phase is position * speed, and only its fraction of a turn matters. In 128-bit fixed
+// A rotary phase is position * frequency, and only its fraction of a turn matters. In 128-bit fixed
 // point (value / 2^128 of a turn) the product wraps exactly as the angle does, so phases are
 // integers: phase(m) - phase(n) = phase(m - n) bit for bit, positions may be negative, and no
 // position below 2^31 loses a bit that would show in a float32 cosine. A float32 product is wrong
@@ -23,7 +23,7 @@ struct Turns {
 // These operators wrap modulo one turn.
 SEXTANT_API Turns operator+(Turns a, Turns b);
 SEXTANT_API Turns operator-(Turns a, Turns b);
-SEXTANT_API Turns operator*(Turns speed, int64_t position);
+SEXTANT_API Turns operator*(Turns frequency, int64_t position);
 
 struct CosSin {
   double cos = 1;

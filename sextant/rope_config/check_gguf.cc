@@ -38,8 +38,8 @@ std::set<int64_t> lengths_of(const RopeConfig& a, const RopeConfig& b) {
 std::string pair_difference(const RopeConfig& own, const RopeConfig& read, int64_t length) {
   const Spectrum a = spectrum_of(own, length), b = spectrum_of(read, length);
   for (size_t f = 0; f < a.pairs.size(); ++f) {
-    const auto right = static_cast<double>(a.pairs[f].speed);
-    const auto other = static_cast<double>(b.pairs[f].speed);
+    const auto right = static_cast<double>(a.pairs[f].frequency);
+    const auto other = static_cast<double>(b.pairs[f].frequency);
     // A pair that does not rotate may be stored as one with a huge divisor.
     if (close(right, other) || std::max(right, other) < 1e-20) continue;
     return "frequency " + json(right).dump() + " of pair " + std::to_string(f) + ", but got " +

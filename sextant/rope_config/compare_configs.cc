@@ -185,8 +185,8 @@ class LayerPair {
       size_t worst = 0;
       double most = 0;
       for (size_t f = 0; f < a.pairs.size(); ++f) {
-        const auto x = static_cast<double>(a.pairs[f].speed);
-        const auto y = static_cast<double>(b.pairs[f].speed);
+        const auto x = static_cast<double>(a.pairs[f].frequency);
+        const auto y = static_cast<double>(b.pairs[f].frequency);
         const double off = std::fabs(x - y) / std::max({x, y, kStill});
         if (off > most + kRounded) worst = f, most = off;
       }
@@ -194,8 +194,8 @@ class LayerPair {
       if (most > kRounded) {
         find("frequencies",
              "pair " + std::to_string(worst) + " of " + std::to_string(a.pairs.size()) + ": " +
-                 shown(static_cast<double>(a.pairs[worst].speed)) + " rad a position" + at,
-             shown(static_cast<double>(b.pairs[worst].speed)), cause_of_frequencies());
+                 shown(static_cast<double>(a.pairs[worst].frequency)) + " rad a position" + at,
+             shown(static_cast<double>(b.pairs[worst].frequency)), cause_of_frequencies());
       }
       if (!near(a.gain, b.gain)) {
         find("attention factor", shown(a.gain) + at, shown(b.gain), cause_of_gain(b.gain));

@@ -26,9 +26,9 @@ double float32_error(const Spectrum& spectrum, int64_t last) {
   const Rotation exact = rotation(spectrum);
   for (int64_t position = std::max<int64_t>(last - kPositions, 0); position < last; ++position) {
     for (size_t f = 0; f < exact.pairs.size(); ++f) {
-      const auto speed = static_cast<float>(static_cast<double>(spectrum.pairs[f].speed));
-      const float angle = static_cast<float>(position) * speed;
-      const CosSin right = cos_sin(exact.pairs[f].speed * position);
+      const auto frequency = static_cast<float>(static_cast<double>(spectrum.pairs[f].frequency));
+      const float angle = static_cast<float>(position) * frequency;
+      const CosSin right = cos_sin(exact.pairs[f].frequency * position);
       worst = std::max({worst, std::fabs(std::cos(static_cast<double>(angle)) - right.cos),
                         std::fabs(std::sin(static_cast<double>(angle)) - right.sin)});
     }
@@ -36,17 +36,17 @@ double float32_error(const Spectrum& spectrum, int64_t last) {
   return worst;
 }
 
-// trained_speed: the speed of the pair during training.
-PairExplained explain_pair(double speed, double stretched, double trained_speed, double factor,
-                           int64_t trained) {
-  PairExplained pair{.speed = speed, .stretched = stretched};
+// trained_frequency: the frequency of the pair during training.
+PairExplained explain_pair(double frequency, double stretched, double trained_frequency,
+                           double factor, int64_t trained) {
+  PairExplained pair{.frequency = frequency, .stretched = stretched};
   const auto last = static_cast<double>(trained - 1);
-  pair.rotations = static_cast<double>(trained) * trained_speed / kTurn;
-  pair.kept = factor <= 1 || speed == 0
+  pair.rotations = static_cast<double>(trained) * trained_frequency / kTurn;
+  pair.kept = factor <= 1 || frequency == 0
                   ? std::numeric_limits<double>::quiet_NaN()
-                  : std::clamp((stretched / speed - 1 / factor) / (1 - 1 / factor), 0.0, 1.0);
-  if (trained > 0 && stretched > 0 && trained_speed * last < kTurn) {
-    const double kept = std::floor(trained_speed * last / stretched * (1 + 1e-12));
+                  : std::clamp((stretched / frequency - 1 / factor) / (1 - 1 / factor), 0.0, 1.0);
+  if (trained > 0 && stretched > 0 && trained_frequency * last < kTurn) {
+    const double kept = std::floor(trained_frequency * last / stretched * (1 + 1e-12));
     pair.leaves = static_cast<int64_t>(std::min(kept, 0x1p62)) + 1;  // a divisor may be 1e30
   }
   return pair;
@@ -141,9 +141,9 @@ Explained explain(const RopeConfig& config, int64_t length) {
   const std::vector<int> axes = axes_of(config, plain);
   result.reach = largest_distance(config);
   for (size_t f = 0; f < plain.pairs.size(); ++f) {
-    const auto speed = static_cast<double>(plain.pairs[f].speed);
-    const auto now = static_cast<double>(stretched.pairs[f].speed);
-    result.pairs.push_back(explain_pair(speed, now, config.trained_stretched ? now : speed,
+    const auto frequency = static_cast<double>(plain.pairs[f].frequency);
+    const auto now = static_cast<double>(stretched.pairs[f].frequency);
+    result.pairs.push_back(explain_pair(frequency, now, config.trained_stretched ? now : frequency,
                                         result.factor, result.trained));
     PairExplained& pair = result.pairs.back();
     pair.axis = axes[f];

@@ -13,8 +13,8 @@
 namespace sextant {
 
 struct PairExplained {
-  double speed = 0, stretched = 0;  // radians per position
-  double rotations = 0;             // within the trained length, as trained
+  double frequency = 0, stretched = 0;  // radians per position
+  double rotations = 0;                 // within the trained length, as trained
   // The position between "divided by the factor" (0, interpolated) and "kept" (1). NaN if nothing
   // is stretched.
   double kept = 0;

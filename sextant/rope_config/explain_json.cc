@@ -18,7 +18,7 @@ json pairs_of(const Explained& n) {
   json pairs = json::array();
   for (const PairExplained& pair : n.pairs) {
     pairs.push_back({{"axis", pair.axis},
-                     {"frequency", pair.speed},
+                     {"frequency", pair.frequency},
                      {"stretched", pair.stretched},
                      {"rotations_in_training", pair.rotations},
                      {"kept", std::isnan(pair.kept) ? json() : json(pair.kept)},

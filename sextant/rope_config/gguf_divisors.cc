@@ -61,7 +61,7 @@ std::vector<double> composed(const RopeConfig& config, const Stretch& stretch,
   const Spectrum slower = stretched(plain, stretch);
   divisors.resize(plain.pairs.size(), 1);
   for (size_t f = 0; f < divisors.size(); ++f) {
-    const Real divisor = plain.pairs[f].speed / slower.pairs[f].speed;
+    const Real divisor = plain.pairs[f].frequency / slower.pairs[f].frequency;
     if (stretch != Stretch{}) divisors[f] *= static_cast<double>(divisor);
   }
   return divisors;

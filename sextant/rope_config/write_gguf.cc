@@ -132,7 +132,7 @@ void write_proportional(Writer& to, const LlamaCppArchitecture& row, const RopeC
       stretched(rotary({.dim = config.rotary_dim, .base = config.base}), Stretch{proportional});
   std::vector<double> divisors;
   for (const auto& pair : slower.pairs) {
-    divisors.push_back(static_cast<double>(pair.speed) == 0 ? static_cast<double>(1e30F) : 1);
+    divisors.push_back(static_cast<double>(pair.frequency) == 0 ? static_cast<double>(1e30F) : 1);
   }
   to.put_vector("rope_freqs.weight", divisors);
 }
@@ -142,7 +142,7 @@ void write_divisors(Writer& to, const RopeConfig& config, const Stretch& stretch
   const Spectrum plain = rotary({.dim = config.rotary_dim, .base = config.base});
   const Spectrum slower = stretched(plain, stretch);
   for (size_t f = 0; f < plain.pairs.size(); ++f) {
-    const Real divisor = plain.pairs[f].speed / slower.pairs[f].speed;
+    const Real divisor = plain.pairs[f].frequency / slower.pairs[f].frequency;
     to.out.vectors["rope_freqs.weight"].push_back(static_cast<float>(static_cast<double>(divisor)));
   }
 }

@@ -100,9 +100,10 @@ void rotate_queries_only(const KvCache& cache, std::span<const SequenceGrowth> s
     if (!rotation || operands.q_imag.defined())
       refuse_rotated(sequence, "a method that rotates queries and keys once, at their positions");
     if (!same_rotation(*rotation, *cache.rotated_keys(sequence)))
-      refuse_rotated(sequence,
-                     "a method that rotates by the same speeds and gain at every length, but they "
-                     "differ, so the keys would have to be rotated again");
+      refuse_rotated(
+          sequence,
+          "a method that rotates by the same frequencies and gain at every length, but they "
+          "differ, so the keys would have to be rotated again");
     const Frame& frame = layout.cached[n];
     const at::Tensor positions =
         at::arange(frame.query_position, frame.query_position + frame.queries, at::kLong);

@@ -16,20 +16,20 @@ TableOperand& table(TensorOperands& o, std::string_view name) {
   if (name == "on_value") return o.on_value;
   fail(
       "operands: expected weight, bias, on_query, on_key, on_value, each also with _rows, "
-      "key_bias, sink, speeds or pairs, but got " +
+      "key_bias, sink, frequencies or pairs, but got " +
       std::string(name));
 }
 
 // One rotation for all keys.
-void rotate(TensorOperands& o, const Layout& layout, const at::Tensor& speeds,
+void rotate(TensorOperands& o, const Layout& layout, const at::Tensor& frequencies,
             const at::Tensor& pairs) {
   Spectrum spectrum;
-  const at::Tensor columns = pairs.contiguous(), radians = speeds.to(at::kDouble).contiguous();
+  const at::Tensor columns = pairs.contiguous(), radians = frequencies.to(at::kDouble).contiguous();
   for (int64_t f = 0; f < radians.numel(); ++f) {
     const int64_t* pair = columns.data_ptr<int64_t>() + 3 * f;
     spectrum.pairs.push_back({.first = static_cast<int>(pair[0]),
                               .second = static_cast<int>(pair[1]),
-                              .speed = Real(radians.data_ptr<double>()[f])});
+                              .frequency = Real(radians.data_ptr<double>()[f])});
   }
   for (SweepOperand& sweep : o.sweeps) {
     sweep.rotation = rotation(spectrum);
@@ -40,7 +40,7 @@ void rotate(TensorOperands& o, const Layout& layout, const at::Tensor& speeds,
 class GivenOperands final : public Method {
  public:
   explicit GivenOperands(NamedOperands named) : named_(std::move(named)) {}
-  bool reads_rotary_positions() const override { return named_.contains("speeds"); }
+  bool reads_rotary_positions() const override { return named_.contains("frequencies"); }
   void apply(TensorOperands& o, const Layout& layout, int64_t, Parameters) const override {
     set_operands(o, layout, named_);
   }
@@ -58,7 +58,7 @@ void set_operands(TensorOperands& o, const Layout& layout, const NamedOperands& 
       o.key_bias = x;
     else if (name == "sink")
       o.sink = x;
-    else if (name == "speeds")
+    else if (name == "frequencies")
       rotate(o, layout, x, named.at("pairs"));
     else if (name.ends_with(kRows))
       table(o, name.substr(0, name.size() - kRows.size())).row_at = x;

@@ -4,7 +4,7 @@
 //   weight, bias, on_query, on_key, on_value   tables by distance
 //   weight_rows, bias_rows, ...                int32 [diagonals]: the row of that table; or none
 //   key_bias, sink                             as in TensorOperands
-//   speeds                                     float64 [pairs], radians per position
+//   frequencies                                float64 [pairs], radians per position
 //   pairs                                      int64 [pairs, 3]: the columns of each and its axis
 #pragma once
 

@@ -36,7 +36,8 @@ struct DropoutOperand {
 struct SweepOperand {
   at::Tensor key_ranges = {};  // int64 [1 or batch, queries, 2]: key rows [first, last)
   Rotation rotation = {};      // no pairs: q and k are not rotated
-  // A rotation for each frame, with the pairs of `rotation` but other speeds and gains; or empty.
+  // A rotation for each frame, with the pairs of `rotation` but other frequencies and gains; or
+  // empty.
   std::vector<Rotation> of_frames = {};
   // int64 [1 or batch, axes, rows]; undefined: the positions of the frames
   at::Tensor query_rotary_positions = {}, key_rotary_positions = {};

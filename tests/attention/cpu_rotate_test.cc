@@ -52,7 +52,7 @@ void rotate_by_formula(const HostView<float>& x, const SideRotation& side) {
           const int64_t time = side.rotary_positions[b * side.batch_stride + row * side.row_stride];
           const PositionRun run = {.first = time, .count = 1};
           float cos = 0, sin = 0;
-          cos_sin_of_positions(pair.speed, {}, {&run, 1}, &cos, &sin);
+          cos_sin_of_positions(pair.frequency, {}, {&run, 1}, &cos, &sin);
           cos = static_cast<float>(cos * rotation.gain);
           sin = static_cast<float>(sin * rotation.gain);
           float &a = x(b, h, row, pair.first), &c = x(b, h, row, pair.second);

@@ -202,7 +202,7 @@ void RandomScore<T>::see() {
     }
 }
 
-// Rotary positions advance by axis + 1 per row; each sweep has its own speeds and offsets.
+// Rotary positions advance by axis + 1 per row; each sweep has its own frequencies and offsets.
 template <class T>
 void RandomScore<T>::rotate() {
   const RandomOptions& o = options_;
@@ -221,7 +221,7 @@ void RandomScore<T>::rotate() {
       if (f % 5 == 4) continue;  // these columns are not rotated
       rotation.pairs.push_back({.first = f,
                                 .second = static_cast<int>(o.columns) - 1 - f,
-                                .speed = {random_() >> 4, random_()},
+                                .frequency = {random_() >> 4, random_()},
                                 .growth = o.grows ? -0.01 * (f + 1) : 0,
                                 .axis = f % o.axes});
     }

@@ -70,7 +70,7 @@ inline double largest_difference(const Tensor<float>& a, const Tensor<float>& b)
 
 inline Rotation rope(double stretch = 1) {
   Spectrum spectrum = rotary({.dim = kColumns});
-  for (Spectrum::Pair& pair : spectrum.pairs) pair.speed = pair.speed / Real(stretch);
+  for (Spectrum::Pair& pair : spectrum.pairs) pair.frequency = pair.frequency / Real(stretch);
   spectrum.gain = 1 + 0.1 * std::log(stretch);
   return rotation(spectrum);
 }

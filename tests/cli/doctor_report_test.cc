@@ -98,6 +98,18 @@ TEST(DoctorReport, WhatIsNotJudgedIsNoFinding) {
   EXPECT_EQ(report.rows[1].verdict, "ok");
 }
 
+TEST(DoctorReport, TheStatusIsThatOfErrorsThenOfWhatIsNotJudged) {
+  json model = examined(config(1.5));  // with a warning
+  EXPECT_EQ(of(model).verdict(), "findings");
+  EXPECT_EQ(of(model).exit_status(), 0);
+  EXPECT_EQ(of(model).exit_status(true), 1);
+  model["unjudged"].push_back({{"layers", Layers{0}}, {"what", "rotation"}, {"why", "w"}});
+  EXPECT_EQ(of(model).exit_status(), 2);
+  EXPECT_EQ(of(model).exit_status(true), 1);
+  model["findings"] = {finding(0, "layers")};
+  EXPECT_EQ(of(model).exit_status(), 1);
+}
+
 TEST(DoctorReport, ALengthBeyondTheStretchIsAWarningBehindErrors) {
   json model = examined(config(1.5));
   model["findings"] = {finding(0, "layers")};

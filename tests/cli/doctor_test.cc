@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sextant/files/gguf.h"
 #include "sextant/rope_config/write_config.h"
@@ -28,6 +30,14 @@ class Doctor : public ::testing::Test {
     const json config = {{"model_type", "llama"},           {"hidden_size", 1024},
                          {"num_attention_heads", 8},        {"num_hidden_layers", 4},
                          {"max_position_embeddings", 4096}, {"rope_theta", base}};
+    return config.dump();
+  }
+  // By 4, from 8192 positions; a linear stretch does not read these.
+  std::string stretched(const char* type) const {
+    json config = json::parse(llama(10000));
+    config["max_position_embeddings"] = 32768;
+    config["rope_scaling"] = {
+        {"rope_type", type}, {"factor", 4.0}, {"original_max_position_embeddings", 8192}};
     return config.dump();
   }
 
@@ -63,7 +73,7 @@ TEST_F(Doctor, ABaseIsForFilesThatDoNotSayIt) {
   EXPECT_EQ(run({"doctor", config, other, "--base", "500000"}).status, 1);
   const Ended model = run({"doctor", folder_.path().string(), "--base", "500000"});
   EXPECT_EQ(model.status, 2);
-  EXPECT_THAT(model.err, HasSubstr("--base: expected a GGUF file or two files"));
+  EXPECT_THAT(model.err, HasSubstr("--base: expected a file or two files"));
 }
 
 TEST_F(Doctor, ADifferenceHasStatus1AndAllOutputsNameIt) {
@@ -92,6 +102,86 @@ TEST_F(Doctor, AFileThatCannotBeReadHasStatus2) {
   EXPECT_THAT(missing.err, HasSubstr("no.gguf"));
 }
 
+TEST_F(Doctor, AFileAloneIsJudgedByItsTextWithoutPython) {
+  const auto without_python = [] { ::setenv("SEXTANT_PYTHON", "/bin/false", 1); };
+  const Ended sound = run({"doctor", file("config.json", llama(10000))}, without_python);
+  EXPECT_EQ(sound.status, 0) << sound.err;
+  EXPECT_THAT(sound.out, HasSubstr("config.json, against transformers"));
+  EXPECT_THAT(sound.out, HasSubstr("verdict: sound"));
+  const Ended refused =
+      run({"doctor", file("a.json", R"({"rope_scaling": {"type": "yarrn"}})")}, without_python);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.out, HasSubstr("error: configuration"));
+  EXPECT_THAT(refused.out, HasSubstr("verdict: 1 finding\n"));
+  const Ended missing = run({"doctor", "no.json"}, without_python);
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_THAT(missing.err, HasSubstr("no.json: expected a file, but got none"));
+  for (const char* option : {"--weights", "--trust-remote-code"}) {
+    const Ended ended = run({"doctor", file("config.json", llama(10000)), option}, without_python);
+    EXPECT_EQ(ended.status, 2);
+    EXPECT_THAT(ended.err, HasSubstr("expected one model of transformers, but got a file"));
+  }
+}
+
+TEST_F(Doctor, WarningsFailOnlyIfAskedTo) {
+  const std::string doubtful = file("config.json", stretched("linear"));
+  const Ended kind = run({"doctor", doubtful}), strict = run({"doctor", doubtful, "--strict"});
+  EXPECT_EQ(kind.status, 0) << kind.err;
+  EXPECT_THAT(kind.out, HasSubstr("warning: configuration, layers 0-3"));
+  EXPECT_THAT(kind.out, HasSubstr("verdict: 1 warning\n"));
+  EXPECT_EQ(strict.status, 1);
+  EXPECT_EQ(strict.out, kind.out);
+}
+
+// YaRN of factor 4 from 8192 positions reaches 32768.
+TEST_F(Doctor, AFileOfALengthBeyondItsStretchIsDoubtful) {
+  json config = json::parse(stretched("yarn"));
+  EXPECT_THAT(run({"doctor", file("a.json", config.dump())}).out, HasSubstr("verdict: sound"));
+  config["max_position_embeddings"] = 131072;
+  EXPECT_THAT(run({"doctor", file("b.json", config.dump())}).out,
+              HasSubstr("which YaRN with factor 4 reaches"));
+}
+
+TEST_F(Doctor, EachFileIsJudgedByItselfInOneCall) {
+  const std::string sound = file("sound.json", llama(10000));
+  const std::string doubtful = file("doubtful.json", stretched("linear"));
+  const std::string wrong = file("wrong.json", "{\n\"a\": }"), missing = "no.json";
+  const Ended text = run({"doctor", "--each", sound, doubtful, wrong, missing});
+  EXPECT_EQ(text.status, 1);
+  EXPECT_THAT(text.out, HasSubstr(sound + ": sound\n"));
+  EXPECT_THAT(text.out, HasSubstr("no.json: expected a file"));
+  const Ended github = run({"doctor", "--each", "--as", "github", sound, doubtful, wrong});
+  EXPECT_EQ(github.status, 1);
+  EXPECT_THAT(github.out, HasSubstr("::warning file=" + doubtful + ",line=1,title="));
+  EXPECT_THAT(github.out, HasSubstr("::error file=" + wrong + ",line=2,title="));
+  EXPECT_THAT(github.out, HasSubstr("reports 3, errors 1, warnings 1, not judged 0\n"));
+  const Ended answer = run({"doctor", "--each", "--as", "json", sound, doubtful});
+  EXPECT_EQ(answer.status, 0);
+  EXPECT_EQ(json::parse(answer.out).size(), 2);
+  const Ended sarif = run({"doctor", "--each", "--as", "sarif", sound, missing});
+  EXPECT_EQ(sarif.status, 2);
+  EXPECT_EQ(json::parse(sarif.out)["runs"][0]["results"][0]["ruleId"], "not-judged");
+  EXPECT_EQ(run({"doctor", "--each", doubtful, missing, "--strict"}).status, 1);
+  EXPECT_EQ(run({"doctor", "--each", sound}).status, 0);
+}
+
+TEST_F(Doctor, LinesThatContradictThemselvesAreRefused) {
+  const std::string a = file("a.json", llama(10000));
+  const std::vector<std::pair<std::vector<std::string>, const char*>> refused = {
+      {{a, a, a}, "--each judges each by itself"},
+      {{a, "--each", "--html", "x.html"}, "--each: expected no --html"},
+      {{"--each", "--examined", a}, "--each: expected no --examined"},
+      {{a, "--as", "junit"}, "github"},
+      {{a, "--as", "github", "--json"}, "--json excludes --as"}};
+  for (const auto& [words, error] : refused) {
+    std::vector<std::string> line = {"doctor"};
+    line.insert(line.end(), words.begin(), words.end());
+    const Ended ended = run(line);
+    EXPECT_EQ(ended.status, 2) << error;
+    EXPECT_THAT(ended.err, HasSubstr(error));
+  }
+}
+
 TEST_F(Doctor, AGgufFileIsKnownByItsFirstBytes) {
   const std::string config = file("config.json", llama(10000));
   const std::string bytes = write_rope_config(read_rope_config(config, {}), "gguf");
@@ -101,8 +191,8 @@ TEST_F(Doctor, AGgufFileIsKnownByItsFirstBytes) {
     EXPECT_THAT(ended.out, HasSubstr("verdict: sound"));
   }
   const Ended wrong = run({"doctor", file("wrong.gguf", "{")});
-  EXPECT_EQ(wrong.status, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("wrong.gguf"));
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.out, HasSubstr("wrong.gguf, against the formats that explain reads"));
 }
 
 TEST_F(Doctor, FilesTakeNoOptionsOfModels) {

@@ -150,7 +150,8 @@ Trial rope(const Golden& golden, Pairing pairing, int64_t sense = 1) {
               .base = golden.meta().value("base", 10000.0),
               .pairing = pairing});
   Doubles frequencies;
-  for (const auto& pair : spectrum.pairs) frequencies.push_back(static_cast<double>(pair.speed));
+  for (const auto& pair : spectrum.pairs)
+    frequencies.push_back(static_cast<double>(pair.frequency));
   if (const std::string wrong =
           difference("inv_freq", frequencies, golden.numbers("inv_freq"), 1e-15);
       !wrong.empty()) {

@@ -16,7 +16,8 @@ namespace {
 void expect_frequencies(const Golden& file, const std::string& array, const Spectrum& spectrum,
                         double tolerance) {
   Doubles frequencies;
-  for (const auto& pair : spectrum.pairs) frequencies.push_back(static_cast<double>(pair.speed));
+  for (const auto& pair : spectrum.pairs)
+    frequencies.push_back(static_cast<double>(pair.frequency));
   const Doubles expected = file.numbers(array);
   ASSERT_EQ(frequencies.size(), expected.size()) << array;
   for (size_t f = 0; f < frequencies.size(); ++f) {
@@ -67,15 +68,15 @@ TEST(Stretches, Yarn) {
 
 TEST(Stretches, DynamicNtkOfHuggingFaceAndQwen) {
   const Golden file("dynamic_ntk_tables");
-  const Doubles factors = file.numbers("factor"), speeds = file.numbers("inv_freq");
+  const Doubles factors = file.numbers("factor"), frequencies = file.numbers("inv_freq");
   const auto lengths = file.integers("seq");
   DynamicStretch dynamic{.stretch = Ntk{}, .growth = Growth::kHuggingFace, .original_length = 2048};
-  auto expected = speeds.begin();
+  auto expected = frequencies.begin();
   for (const double factor : factors) {
     dynamic.factor = factor;
     for (const int64_t length : lengths) {
       for (const auto& pair : stretched(rotary({.dim = 128}), stretch_at(dynamic, length)).pairs) {
-        EXPECT_NEAR(static_cast<double>(pair.speed) / *expected++, 1, 1e-14)
+        EXPECT_NEAR(static_cast<double>(pair.frequency) / *expected++, 1, 1e-14)
             << factor << " " << length;
       }
     }
@@ -97,7 +98,7 @@ TEST(Stretches, DynamicNtkOfAFreshModule) {
   Doubles got;
   for (const int64_t length : file.integers("seq_len")) {
     for (const auto& pair : stretched(rotary({.dim = 8}), stretch_at(dynamic, length)).pairs) {
-      got.push_back(static_cast<double>(pair.speed));
+      got.push_back(static_cast<double>(pair.frequency));
     }
   }
   EXPECT_EQ(difference("fresh", got, file.numbers("inv_freq_fresh"), 0x1p-23), "");
@@ -129,7 +130,7 @@ TEST(Stretches, LongRopeOfMicrosoft) {
   Doubles got;
   for (const int64_t length : file.integers("dynamic_len")) {
     for (const auto& pair : stretched(rotary({.dim = 16}), stretch_at(dynamic, length)).pairs) {
-      got.push_back(static_cast<double>(pair.speed));
+      got.push_back(static_cast<double>(pair.frequency));
     }
   }
   EXPECT_EQ(difference("dynamic", got, file.numbers("dynamic_inv_freq"), 1e-15), "");
@@ -143,16 +144,16 @@ TEST(Stretches, ByPartsForEachQuery) {
                                                   .slow = meta.at("beta_slow").get<double>(),
                                                   .fast = meta.at("beta_fast").get<double>()},
                                .original_length = length};
-  Doubles speeds, gains;
+  Doubles frequencies, gains;
   for (const int64_t position : file.integers("pos")) {
     const Stretch stretch = stretch_at(dynamic, position + 1);
     const Spectrum plain = rotary({.dim = 8, .base = meta.at("base").get<double>()});
     for (const auto& pair : stretched(plain, stretch).pairs) {
-      speeds.push_back(static_cast<double>(pair.speed));
+      frequencies.push_back(static_cast<double>(pair.frequency));
     }
     gains.push_back(yarn_temperature(std::get<ByParts>(stretch).factor));
   }
-  EXPECT_EQ(difference("theta", speeds, file.numbers("theta"), 1e-15), "");
+  EXPECT_EQ(difference("theta", frequencies, file.numbers("theta"), 1e-15), "");
   EXPECT_EQ(difference("mscale", gains, file.numbers("mscale"), 1e-15), "");
 }
 

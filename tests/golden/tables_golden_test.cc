@@ -141,11 +141,11 @@ TEST(TablesGolden, PhasesAreExactToPosition2To40) {
     const Rotation turns =
         rotation(rotary({.dim = file.meta().at("rotary_dim").get<int64_t>(), .base = base}));
     for (const auto& pair : turns.pairs) {
-      rounded.push_back(pair.speed.high + (pair.speed.low >> 63));
+      rounded.push_back(pair.frequency.high + (pair.frequency.low >> 63));
     }
     for (const uint64_t position : file.words("positions")) {
       for (const auto& pair : turns.pairs) {
-        const CosSin angle = cos_sin(pair.speed * static_cast<int64_t>(position));
+        const CosSin angle = cos_sin(pair.frequency * static_cast<int64_t>(position));
         cosines.push_back(angle.cos);
         sines.push_back(angle.sin);
       }

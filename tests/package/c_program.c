@@ -146,19 +146,19 @@ static void test_tables(void) {
   expect(rope == NULL, "a function that failed writes nothing");
 }
 
-static void test_speeds(void) {
-  const double speeds[2] = {1, 0.25};
+static void test_frequencies(void) {
+  const double frequencies[2] = {1, 0.25};
   float cos_table[2], sin_table[2];
   sextant_rope* rope = NULL;
   int64_t first = 0, second = 0;
-  expect(
-      sextant_rope_create_from_speeds(speeds, 2, 1.5, SEXTANT_INTERLEAVED, 4, &rope) == SEXTANT_OK,
-      "speeds");
+  expect(sextant_rope_create_from_frequencies(frequencies, 2, 1.5, SEXTANT_INTERLEAVED, 4, &rope) ==
+             SEXTANT_OK,
+         "frequencies");
   expect(sextant_rope_gain(rope) == 1.5, "gain");
   expect(sextant_rope_columns(rope, 1, &first, &second) == SEXTANT_OK && first == 6 && second == 7,
          "interleaved columns");
   expect(sextant_rope_tables(rope, 3, 1, cos_table, sin_table) == SEXTANT_OK, "tables");
-  expect(fabs(cos_table[1] - cos(0.75)) < 1e-7, "a given speed");
+  expect(fabs(cos_table[1] - cos(0.75)) < 1e-7, "a given frequency");
   sextant_rope_destroy(rope);
 }
 
@@ -432,7 +432,7 @@ int main(void) {
   test_attention();
   test_t5();
   test_tables();
-  test_speeds();
+  test_frequencies();
   test_decoding();
   test_decode_plan(0);
   test_decode_plan(1);

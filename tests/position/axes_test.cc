@@ -31,13 +31,13 @@ TEST(Axes, AreBlocksOrInterleaved) {
               ElementsAre(0, 1, 2, 0, 1, 2, 0, 0));
 }
 
-TEST(Axes, SpeedsAreKeptUnlessTheyRestart) {
+TEST(Axes, FrequenciesAreKeptUnlessTheyRestart) {
   const Spectrum plain = rotary({.dim = 16});
   const Spectrum blocks = followed({4, 4}, AxisOrder::kBlocks);
   const Spectrum restart = followed({4, 4}, AxisOrder::kRestart);
   for (size_t f = 0; f < 8; ++f) {
-    EXPECT_EQ(blocks.pairs[f].speed.high, plain.pairs[f].speed.high);
-    EXPECT_NEAR(restart.pairs[f].speed.high, std::pow(10000, -static_cast<double>(f % 4) / 4),
+    EXPECT_EQ(blocks.pairs[f].frequency.high, plain.pairs[f].frequency.high);
+    EXPECT_NEAR(restart.pairs[f].frequency.high, std::pow(10000, -static_cast<double>(f % 4) / 4),
                 1e-15);
   }
 }
@@ -55,10 +55,10 @@ TEST(Axes, SectionsAreAllPairs) {
       ThrowsMessage<Error>(HasSubstr("axes: sections: expected at least 1")));
 }
 
-TEST(Spectra, TheOtherSenseHasTheOppositeSpeeds) {
+TEST(Spectra, TheOtherSenseHasTheOppositeFrequencies) {
   const Spectrum plain = rotary({.dim = 8}), other = clockwise(plain);
   for (size_t f = 0; f < 4; ++f)
-    EXPECT_EQ(turns(other.pairs[f].speed), Turns{} - turns(plain.pairs[f].speed));
+    EXPECT_EQ(turns(other.pairs[f].frequency), Turns{} - turns(plain.pairs[f].frequency));
 }
 
 TEST(Spectra, XposFadesFastPairsMost) {
@@ -74,7 +74,7 @@ TEST(Xpos, MayHaveOneGrowthForAllPairs) {
   const Spectrum plain = rotary({.dim = 8}), grown = with_uniform_growth(plain, 0.25);
   for (size_t f = 0; f < 4; ++f) {
     EXPECT_EQ(grown.pairs[f].growth, std::log(0.25));
-    EXPECT_EQ(grown.pairs[f].speed.high, plain.pairs[f].speed.high);
+    EXPECT_EQ(grown.pairs[f].frequency.high, plain.pairs[f].frequency.high);
   }
   EXPECT_EQ(with_uniform_growth(plain, 1).pairs[0].growth, 0);
   for (const double xi : {0.0, -0.5, 1.5, std::nan("")})

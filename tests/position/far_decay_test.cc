@@ -21,8 +21,8 @@ Rotation rope(int64_t dim, double base = 10000) {
   return rotation(rotary({.dim = dim, .base = base}));
 }
 
-// The formula of the paper with std::polar, for speeds and distances at which doubles are exact
-// enough.
+// The formula of the paper with std::polar, for frequencies and distances at which doubles are
+// exact enough.
 double mean_by_definition(int64_t dim, double base, int64_t distance) {
   std::complex<double> sum = 0;
   double total = 0;
@@ -69,7 +69,7 @@ TEST(FarDecay, NoScoreIsAboveTheBound) {
     for (const int64_t distance : {0, 1, 10, 100, 1000}) {
       std::complex<double> score = 0;
       for (size_t i = 0; i < h.size(); ++i) {
-        const CosSin angle = cos_sin(rotation.pairs[i].speed * distance);
+        const CosSin angle = cos_sin(rotation.pairs[i].frequency * distance);
         score += h[i] * std::complex<double>(angle.cos, angle.sin);
       }
       EXPECT_LE(std::abs(score),

@@ -89,14 +89,15 @@ TEST(Spectrum, HardestPositionsRoundRight) {
   };
   for (const auto& [base, dim, pair, position, cos, sin] : kTruth) {
     const Rotation rope = rotation(rotary({.dim = dim, .base = base}));
-    const CosSin value = cos_sin(rope.pairs[pair].speed * position);
+    const CosSin value = cos_sin(rope.pairs[pair].frequency * position);
     EXPECT_LE(float32_ulps(value.cos, cos), 0.501) << base << " " << pair << " " << position;
     EXPECT_LE(float32_ulps(value.sin, sin), 0.501) << base << " " << pair << " " << position;
   }
 }
 
-// Speeds in turns, rounded to 64 bits, from golden/rotary/rope_phase_u64, by mpmath at 300 bits.
-TEST(Spectrum, SpeedsAreExactTurns) {
+// Frequencies in turns, rounded to 64 bits, from golden/rotary/rope_phase_u64, by mpmath at 300
+// bits.
+TEST(Spectrum, FrequenciesAreExactTurns) {
   const struct {
     double base;
     size_t pair;
@@ -108,8 +109,8 @@ TEST(Spectrum, SpeedsAreExactTurns) {
       {1e7, 63, 0x57ef024241},
   };
   for (const auto& [base, pair, turn] : kTruth) {
-    const Turns speed = rotation(rotary({.dim = 128, .base = base})).pairs[pair].speed;
-    EXPECT_EQ(speed.high + (speed.low >> 63), turn) << base << " " << pair;
+    const Turns frequency = rotation(rotary({.dim = 128, .base = base})).pairs[pair].frequency;
+    EXPECT_EQ(frequency.high + (frequency.low >> 63), turn) << base << " " << pair;
   }
 }
 
@@ -125,7 +126,7 @@ TEST(Spectrum, PhasesAgreeWithLongDouble) {
         const auto position = static_cast<int64_t>(random() % (1 << 25)) - (1 << 24);
         const long double angle = position * std::pow(static_cast<long double>(base),
                                                       -2 * static_cast<long double>(pair) / dim);
-        const CosSin value = cos_sin(rope.pairs[pair].speed * position);
+        const CosSin value = cos_sin(rope.pairs[pair].frequency * position);
         EXPECT_NEAR(value.cos, static_cast<double>(std::cos(angle)), 1e-11);
         EXPECT_NEAR(value.sin, static_cast<double>(std::sin(angle)), 1e-11);
       }
@@ -144,7 +145,7 @@ TEST(Spectrum, PairingsNameTheirColumns) {
   EXPECT_TRUE(rotary({.dim = 0}).pairs.empty());
 }
 
-TEST(Spectrum, RotationKeepsWhatIsNotASpeed) {
+TEST(Spectrum, RotationKeepsWhatIsNotAFrequency) {
   Spectrum spectrum = rotary({.dim = 4});
   spectrum.gain = 1.25;
   spectrum.pairs[1].growth = -0.5;
@@ -157,14 +158,14 @@ TEST(Spectrum, RotationKeepsWhatIsNotASpeed) {
   EXPECT_EQ(result.pairs[1].second, 3);
 }
 
-TEST(Spectrum, Float32SpeedsAreTheNearestFloats) {
+TEST(Spectrum, Float32FrequenciesAreTheNearestFloats) {
   const Spectrum exact = rotary({.dim = 128, .base = 5e5});
-  const Spectrum rounded = rotary({.dim = 128, .base = 5e5, .float32_speeds = true});
+  const Spectrum rounded = rotary({.dim = 128, .base = 5e5, .float32_frequencies = true});
   for (size_t f = 0; f < exact.pairs.size(); ++f) {
-    const Real speed = rounded.pairs[f].speed;
-    EXPECT_EQ(speed.low, 0);
-    EXPECT_EQ(speed.high, static_cast<float>(speed.high));
-    EXPECT_LE(float32_ulps(speed.high, exact.pairs[f].speed.high), 0.5);
+    const Real frequency = rounded.pairs[f].frequency;
+    EXPECT_EQ(frequency.low, 0);
+    EXPECT_EQ(frequency.high, static_cast<float>(frequency.high));
+    EXPECT_LE(float32_ulps(frequency.high, exact.pairs[f].frequency.high), 0.5);
   }
 }
 

@@ -20,10 +20,10 @@ using ::testing::ThrowsMessage;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<double> speeds(const Spectrum& spectrum) {
+std::vector<double> frequencies(const Spectrum& spectrum) {
   std::vector<double> result;
   for (const Spectrum::Pair& pair : spectrum.pairs) {
-    result.push_back(static_cast<double>(pair.speed));
+    result.push_back(static_cast<double>(pair.frequency));
   }
   return result;
 }
@@ -48,18 +48,18 @@ TEST(Stretch, ByOneIsTheIdentityBitByBit) {
     const Spectrum same = stretched(plain, stretch);
     EXPECT_EQ(same.gain, 1);
     for (size_t f = 0; f < plain.pairs.size(); ++f) {
-      EXPECT_EQ(same.pairs[f].speed.high, plain.pairs[f].speed.high) << f;
-      EXPECT_EQ(same.pairs[f].speed.low, plain.pairs[f].speed.low) << f;
+      EXPECT_EQ(same.pairs[f].frequency.high, plain.pairs[f].frequency.high) << f;
+      EXPECT_EQ(same.pairs[f].frequency.low, plain.pairs[f].frequency.low) << f;
     }
   }
-  EXPECT_EQ(speeds(stretched(plain, Stretch{})), speeds(plain));
+  EXPECT_EQ(frequencies(stretched(plain, Stretch{})), frequencies(plain));
 }
 
 TEST(Stretch, NoPairIsSlowerThanInterpolatedOrFasterThanItWas) {
-  const std::vector<double> plain = speeds(rotary({.dim = 128}));
+  const std::vector<double> plain = frequencies(rotary({.dim = 128}));
   for (const Stretch& stretch : all_by(8)) {
     SCOPED_TRACE(stretch.index());
-    const std::vector<double> slower = speeds(stretched(rotary({.dim = 128}), stretch));
+    const std::vector<double> slower = frequencies(stretched(rotary({.dim = 128}), stretch));
     for (size_t f = 0; f < plain.size(); ++f) {
       EXPECT_LE(slower[f], plain[f] * (1 + 1e-15)) << f;
       EXPECT_GE(slower[f], plain[f] / 8 * (1 - 1e-15)) << f;
@@ -73,9 +73,10 @@ TEST(Stretch, NoPairIsSlowerThanInterpolatedOrFasterThanItWas) {
 
 TEST(Stretch, MoreIsSlower) {
   for (size_t kind = 0; kind < all_by(1).size(); ++kind) {
-    std::vector<double> before = speeds(rotary({.dim = 64}));
+    std::vector<double> before = frequencies(rotary({.dim = 64}));
     for (const double factor : {1.5, 2.0, 7.0, 64.0}) {
-      const std::vector<double> now = speeds(stretched(rotary({.dim = 64}), all_by(factor)[kind]));
+      const std::vector<double> now =
+          frequencies(stretched(rotary({.dim = 64}), all_by(factor)[kind]));
       for (size_t f = 0; f < now.size(); ++f) {
         EXPECT_LE(now[f], before[f] * (1 + 1e-15)) << kind << " " << factor << " " << f;
       }
@@ -86,16 +87,16 @@ TEST(Stretch, MoreIsSlower) {
 
 TEST(Stretch, NtkIsAnotherBase) {
   const double base = 10000 * std::pow(4, 128.0 / 126);
-  const std::vector<double> rebased = speeds(rotary({.dim = 128, .base = base}));
-  const std::vector<double> ntk = speeds(stretched(rotary({.dim = 128}), Ntk{4}));
+  const std::vector<double> rebased = frequencies(rotary({.dim = 128, .base = base}));
+  const std::vector<double> ntk = frequencies(stretched(rotary({.dim = 128}), Ntk{4}));
   for (size_t f = 0; f < ntk.size(); ++f) EXPECT_NEAR(ntk[f] / rebased[f], 1, 1e-14);
   EXPECT_EQ(ntk.front(), 1);
 }
 
 TEST(Stretch, MixedNtkLiesBetweenInterpolationAndFixed) {
   const Spectrum plain = rotary({.dim = 32});
-  const auto interpolated = speeds(stretched(plain, Linear{12}));
-  const auto none = speeds(stretched(plain, NtkMixed{12, 0}));
+  const auto interpolated = frequencies(stretched(plain, Linear{12}));
+  const auto none = frequencies(stretched(plain, NtkMixed{12, 0}));
   for (size_t f = 0; f < none.size(); ++f) EXPECT_NEAR(none[f] / interpolated[f], 1, 1e-15);
 }
 
@@ -107,7 +108,7 @@ TEST(Stretch, PartsAreToldByTurns) {
   const Spectrum result = stretched(plain, parts);
   int kept = 0, ramped = 0, interpolated = 0;
   for (size_t f = 0; f < plain.pairs.size(); ++f) {
-    const double before = plain.pairs[f].speed.high, after = result.pairs[f].speed.high;
+    const double before = plain.pairs[f].frequency.high, after = result.pairs[f].frequency.high;
     const double turns = 4096 * before / (2 * std::numbers::pi);
     const double share = std::clamp((turns - 1) / 31, 0.0, 1.0);
     EXPECT_NEAR(after / before, (1 - share) / 8 + share, 1e-14);
@@ -126,9 +127,9 @@ TEST(Stretch, EqualEndsAreAStepAndDivideByNothing) {
   const Spectrum result =
       stretched(plain, ByParts{.factor = 8, .original_length = 8192, .slow = 1, .fast = 1});
   for (size_t f = 0; f < plain.pairs.size(); ++f) {
-    const double speed = plain.pairs[f].speed.high;
-    const bool keeps = 8192 * speed / (2 * std::numbers::pi) >= 1;
-    EXPECT_EQ(result.pairs[f].speed.high, keeps ? speed : speed / 8) << f;
+    const double frequency = plain.pairs[f].frequency.high;
+    const bool keeps = 8192 * frequency / (2 * std::numbers::pi) >= 1;
+    EXPECT_EQ(result.pairs[f].frequency.high, keeps ? frequency : frequency / 8) << f;
   }
 }
 
@@ -182,17 +183,17 @@ TEST(Yarn, DeepSeekScalesScoresToo) {
 TEST(LongRope, DividesEachPairAndKnowsItsGain) {
   const Spectrum result =
       stretched(rotary({.dim = 4}), LongRope{.factors = {1.5, 4}, .gain = 1.25});
-  EXPECT_DOUBLE_EQ(result.pairs[0].speed.high, 1 / 1.5);
-  EXPECT_DOUBLE_EQ(result.pairs[1].speed.high, 0.01 / 4);
+  EXPECT_DOUBLE_EQ(result.pairs[0].frequency.high, 1 / 1.5);
+  EXPECT_DOUBLE_EQ(result.pairs[1].frequency.high, 0.01 / 4);
   EXPECT_EQ(result.gain, 1.25);
   EXPECT_NEAR(longrope_gain(32, 4096), 1.19024, 5e-6) << "Phi-3 128k";
   EXPECT_EQ(longrope_gain(0.5, 4096), 1);
 }
 
 TEST(Proportional, KeepsTheFastestPairsOfTheFullLadder) {
-  const std::vector<double> plain = speeds(rotary({.dim = 20, .base = 1e6}));
-  const std::vector<double> some =
-      speeds(stretched(rotary({.dim = 20, .base = 1e6}), Proportional{.part = 0.25, .factor = 2}));
+  const std::vector<double> plain = frequencies(rotary({.dim = 20, .base = 1e6}));
+  const std::vector<double> some = frequencies(
+      stretched(rotary({.dim = 20, .base = 1e6}), Proportional{.part = 0.25, .factor = 2}));
   for (size_t f = 0; f < plain.size(); ++f) EXPECT_EQ(some[f], f < 2 ? plain[f] / 2 : 0) << f;
 }
 

@@ -18,20 +18,20 @@ int64_t random_position(std::mt19937_64& random) {
 TEST(Turns, PhaseIsAHomomorphismBitForBit) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 10000; ++i) {
-    const Turns speed = random_turns(random);
+    const Turns frequency = random_turns(random);
     const int64_t m = random_position(random), n = random_position(random);
-    EXPECT_EQ(speed * m - speed * n, speed * (m - n));
-    EXPECT_EQ(speed * m + speed * n, speed * (m + n));
-    EXPECT_EQ(Turns{} - speed * m, speed * -m);
+    EXPECT_EQ(frequency * m - frequency * n, frequency * (m - n));
+    EXPECT_EQ(frequency * m + frequency * n, frequency * (m + n));
+    EXPECT_EQ(Turns{} - frequency * m, frequency * -m);
   }
 }
 
 TEST(Turns, ProductIsARepeatedSum) {
-  const Turns speed{0xfedcba9876543210, 0x8123456789abcdef};
+  const Turns frequency{0xfedcba9876543210, 0x8123456789abcdef};
   Turns sum;
   for (int64_t n = 0; n < 100; ++n) {
-    EXPECT_EQ(speed * n, sum);
-    sum = sum + speed;
+    EXPECT_EQ(frequency * n, sum);
+    sum = sum + frequency;
   }
 }
 

@@ -28,8 +28,8 @@ void expect_same(const RopeConfig& a, const RopeConfig& b) {
     const Spectrum x = spectrum_of(a, length), y = spectrum_of(b, length);
     ASSERT_EQ(x.pairs.size(), y.pairs.size());
     for (size_t f = 0; f < x.pairs.size(); ++f) {
-      EXPECT_EQ(x.pairs[f].speed.high, y.pairs[f].speed.high) << f;
-      EXPECT_EQ(x.pairs[f].speed.low, y.pairs[f].speed.low) << f;
+      EXPECT_EQ(x.pairs[f].frequency.high, y.pairs[f].frequency.high) << f;
+      EXPECT_EQ(x.pairs[f].frequency.low, y.pairs[f].frequency.low) << f;
     }
     EXPECT_NEAR(x.gain, y.gain, 1e-6) << length;
   }
@@ -51,7 +51,7 @@ void expect_close(const RopeConfig& a, const RopeConfig& b) {
     const Spectrum x = spectrum_of(a, length), y = spectrum_of(b, length);
     ASSERT_EQ(x.pairs.size(), y.pairs.size());
     for (size_t f = 0; f < x.pairs.size(); ++f) {
-      EXPECT_NEAR(speed(x, f), speed(y, f), speed(x, f) * 0x1p-23) << f;
+      EXPECT_NEAR(frequency(x, f), frequency(y, f), frequency(x, f) * 0x1p-23) << f;
     }
     EXPECT_NEAR(x.gain, y.gain, 1e-6) << length;
   }

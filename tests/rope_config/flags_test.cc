@@ -161,7 +161,7 @@ TEST(LlamaCppFlags, TheExtFactorDecidesOnTheRamp) {
   EXPECT_EQ(numbers.trained, 32768);
   EXPECT_EQ(numbers.target, 131072);
   for (const PairExplained& pair : numbers.pairs) {
-    EXPECT_NEAR(pair.stretched, pair.speed / 4, 1e-15);
+    EXPECT_NEAR(pair.stretched, pair.frequency / 4, 1e-15);
   }
   const RopeConfig whole =
       read("-m x --rope-scaling linear --rope-scale 4 --yarn-orig-ctx 4096 --yarn-ext-factor 1");
@@ -219,7 +219,7 @@ TEST(VllmFlags, DynamicIsPlain) {
   const Explained numbers = explain(rope, 0);
   EXPECT_EQ(numbers.trained, 0);
   EXPECT_EQ(numbers.factor, 1);
-  EXPECT_EQ(numbers.pairs.back().stretched, numbers.pairs.back().speed);
+  EXPECT_EQ(numbers.pairs.back().stretched, numbers.pairs.back().frequency);
   EXPECT_THAT(rope.scaling.warnings, Contains(HasSubstr(engine_fact("vllm.dynamic"))));
   EXPECT_THAT(rope.scaling.warnings, Each(Not(HasSubstr("has no effect"))));
 }

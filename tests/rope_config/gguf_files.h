@@ -40,7 +40,7 @@ inline Metadata with(Metadata keys, const Metadata& more) {
 
 // The frequency of a pair in radians per position, for a sequence of this length.
 inline double frequency(const RopeConfig& rope, size_t pair, int64_t length = 1) {
-  return static_cast<double>(spectrum_of(rope, length).pairs.at(pair).speed);
+  return static_cast<double>(spectrum_of(rope, length).pairs.at(pair).frequency);
 }
 
 }  // namespace sextant::testing

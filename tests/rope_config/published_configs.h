@@ -19,8 +19,8 @@ inline RopeConfig rope(const std::string& name, size_t n = 0) {
   return read_rope_config_bytes(config(name), {}).configs.at(n);
 }
 
-inline double speed(const Spectrum& spectrum, size_t f) {
-  return static_cast<double>(spectrum.pairs.at(f).speed);
+inline double frequency(const Spectrum& spectrum, size_t f) {
+  return static_cast<double>(spectrum.pairs.at(f).frequency);
 }
 
 }  // namespace sextant::testing

@@ -35,7 +35,7 @@ TEST(Published, ResolveAsTheirOfficialCode) {
 TEST(Published, WholeFilesResolve) {
   const auto slowest = [](const char* name) {
     const Spectrum spectrum = spectrum_of(rope(name), 1);
-    return static_cast<double>(spectrum.pairs.back().speed);
+    return static_cast<double>(spectrum.pairs.back().frequency);
   };
   const auto plain = [](double base, double dim) { return std::pow(base, 2 / dim - 1); };
   EXPECT_NEAR(slowest("llama-2-7b") / plain(1e4, 128), 1, 1e-14);
@@ -56,24 +56,25 @@ TEST(Published, WholeFilesResolve) {
 
 TEST(Published, FrequenciesAreThoseOfTheFormulas) {
   const Spectrum llama = spectrum_of(rope("llama-3.1-8b"), 1);
-  EXPECT_EQ(speed(llama, 0), 1);
-  EXPECT_NEAR(speed(llama, 63) * 8 / std::pow(5e5, -126.0 / 128), 1, 1e-14);
+  EXPECT_EQ(frequency(llama, 0), 1);
+  EXPECT_NEAR(frequency(llama, 63) * 8 / std::pow(5e5, -126.0 / 128), 1, 1e-14);
   const Spectrum linear = spectrum_of(rope("gemma-3"), 1);
-  EXPECT_EQ(speed(linear, 0), 0.125);
-  EXPECT_EQ(speed(spectrum_of(rope("gemma-3", 1), 1), 0), 1);
+  EXPECT_EQ(frequency(linear, 0), 0.125);
+  EXPECT_EQ(frequency(spectrum_of(rope("gemma-3", 1), 1), 0), 1);
   EXPECT_EQ(rope("gemma-3", 1).base, 10000);
   const Spectrum proportional = spectrum_of(rope("gemma-4-12b"), 1);
   EXPECT_EQ(proportional.pairs.size(), 256u);
-  EXPECT_NE(speed(proportional, 63), 0);
-  EXPECT_EQ(speed(proportional, 64), 0);
+  EXPECT_NE(frequency(proportional, 63), 0);
+  EXPECT_EQ(frequency(proportional, 64), 0);
   const Spectrum phi = spectrum_of(rope("phi-3-128k"), 4096);
-  EXPECT_NEAR(speed(phi, 3), std::pow(1e4, -0.75) / 1.25, 1e-18);
-  EXPECT_NEAR(speed(spectrum_of(rope("phi-3-128k"), 4097), 3), std::pow(1e4, -0.75) / 64.75, 1e-18);
+  EXPECT_NEAR(frequency(phi, 3), std::pow(1e4, -0.75) / 1.25, 1e-18);
+  EXPECT_NEAR(frequency(spectrum_of(rope("phi-3-128k"), 4097), 3), std::pow(1e4, -0.75) / 64.75,
+              1e-18);
   // Dynamic: the plain base up to 32768, a larger one beyond.
   const RopeConfig internlm = rope("internlm2");
-  EXPECT_EQ(speed(spectrum_of(internlm, 32768), 9), std::pow(1e6, -9.0 / 64));
+  EXPECT_EQ(frequency(spectrum_of(internlm, 32768), 9), std::pow(1e6, -9.0 / 64));
   const double base = 1e6 * std::pow(2 * 65536.0 / 32768 - 1, 128.0 / 126);
-  EXPECT_NEAR(speed(spectrum_of(internlm, 65536), 9) / std::pow(base, -9.0 / 64), 1, 1e-14);
+  EXPECT_NEAR(frequency(spectrum_of(internlm, 65536), 9) / std::pow(base, -9.0 / 64), 1, 1e-14);
 }
 
 // Layers with a window rotate differently, whether or not the file has fields for each type.
@@ -97,8 +98,8 @@ TEST(Published, LayersWithAWindowAreAConfigOfTheirOwn) {
   ASSERT_EQ(both.size(), 2U);
   EXPECT_EQ(both[0].head_dim, 256);
   EXPECT_EQ(both[0].base, 1e6);
-  EXPECT_EQ(speed(spectrum_of(both[0], 1), 0), 0.125);
-  EXPECT_EQ(speed(spectrum_of(both[1], 1), 0), 1);
+  EXPECT_EQ(frequency(spectrum_of(both[0], 1), 0), 0.125);
+  EXPECT_EQ(frequency(spectrum_of(both[1], 1), 0), 1);
   EXPECT_EQ(both[1].base, 10000);
   EXPECT_THAT(both[0].notes,
               Contains(HasSubstr("from gemma3_text's code (transformers 5.24.0, "
@@ -144,8 +145,8 @@ TEST(Published, AlphaIsABaseAndNoLength) {
 TEST(Published, EqualBetasAreAStep) {
   const RopeConfig kimi = rope("yarn-beta1-beta1");
   const Spectrum spectrum = spectrum_of(kimi, 1);
-  EXPECT_NEAR(speed(spectrum, 19) / std::pow(5e4, -19.0 / 32), 1, 1e-14);
-  EXPECT_NEAR(speed(spectrum, 20) * 32 / std::pow(5e4, -20.0 / 32), 1, 1e-14);
+  EXPECT_NEAR(frequency(spectrum, 19) / std::pow(5e4, -19.0 / 32), 1, 1e-14);
+  EXPECT_NEAR(frequency(spectrum, 20) * 32 / std::pow(5e4, -20.0 / 32), 1, 1e-14);
 }
 
 }  // namespace

@@ -78,10 +78,10 @@ void expect_frequencies(const json& group, const RopeConfig& rope) {
   int64_t rotating = 0;
   double slowest = HUGE_VAL;
   for (const auto& pair : spectrum.pairs) {
-    const auto speed = static_cast<double>(pair.speed);
-    if (speed == 0) continue;
+    const auto frequency = static_cast<double>(pair.frequency);
+    if (frequency == 0) continue;
     ++rotating;
-    slowest = std::min(slowest, speed);
+    slowest = std::min(slowest, frequency);
   }
   expect_integer(group, "pairs", rotating);
   expect_near(group, "slowest", slowest);

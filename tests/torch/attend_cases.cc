@@ -9,11 +9,12 @@
 namespace sextant::testing {
 namespace {
 
-TensorOperands with_speeds_of_frames(TensorOperands o) {
+TensorOperands with_frequencies_of_frames(TensorOperands o) {
   SweepOperand& sweep = o.sweeps[0];
   sweep.of_frames = {sweep.rotation, sweep.rotation};
   sweep.of_frames[1].gain = 0.7;
-  for (Rotation::Pair& pair : sweep.of_frames[1].pairs) pair.speed = pair.speed + turns(0.11);
+  for (Rotation::Pair& pair : sweep.of_frames[1].pairs)
+    pair.frequency = pair.frequency + turns(0.11);
   return o;
 }
 
@@ -77,12 +78,12 @@ std::vector<Case> cases() {
              o.sink = all.sink;
              o.mask = all.mask;
            }),
-      {"every term, speeds of frames", with_speeds_of_frames(all)},
+      {"every term, frequencies of frames", with_frequencies_of_frames(all)},
       with("softcap", [&](TensorOperands& o) { o.softcap = 0.9; }),
       with("dropout", [&](TensorOperands& o) { o.dropout = dropped(o).dropout; }),
       {"every term, softcap and dropout", dropped(all)},
       {"modulus, softcap and dropout", dropped(modulus)},
-      {"speeds of frames, softcap and dropout", dropped(with_speeds_of_frames(all))},
+      {"frequencies of frames, softcap and dropout", dropped(with_frequencies_of_frames(all))},
   };
 }
 

@@ -258,7 +258,7 @@ TEST(CachedTurned, TurnedKeysMeetQueriesThatAreTurnedOutside) {
   };
   at::Tensor turned_q = q.clone();
   for (const Rotation::Pair& pair : rotation(spectrum).pairs) {
-    const CosSin angle = cos_sin(pair.speed * 12);
+    const CosSin angle = cos_sin(pair.frequency * 12);
     const at::Tensor x = q.select(3, pair.first), y = q.select(3, pair.second);
     turned_q.select(3, pair.first).copy_(angle.cos * x - angle.sin * y);
     turned_q.select(3, pair.second).copy_(angle.sin * x + angle.cos * y);

@@ -37,7 +37,7 @@ at::Tensor rotated(const at::Tensor& x, const Rotation& rotation,
         rotary_positions.select(1, pair.axis).contiguous();  // [1 or batch, rows]
     const at::Tensor cos = at::empty(time.sizes(), at::kDouble), sin = at::empty_like(cos);
     for (int64_t n = 0; n < time.numel(); ++n) {
-      Turns phase = pair.speed * time.data_ptr<int64_t>()[n];
+      Turns phase = pair.frequency * time.data_ptr<int64_t>()[n];
       if (!offset.empty()) phase = phase + offset[f];
       const CosSin angle = cos_sin(phase);
       cos.data_ptr<double>()[n] = angle.cos;
@@ -228,13 +228,13 @@ TensorOperands every_term() {
   };
   SweepOperand close, beyond;
   close.key_ranges = near;
-  close.rotation.pairs = {{.first = 0, .second = 1, .speed = fast, .growth = 0.02},
-                          {.first = 4, .second = 2, .speed = slow, .axis = 1}};
+  close.rotation.pairs = {{.first = 0, .second = 1, .frequency = fast, .growth = 0.02},
+                          {.first = 4, .second = 2, .frequency = slow, .axis = 1}};
   close.rotation.gain = 1.1;
   close.query_rotary_positions = rotary_positions(kQueries, 4).expand({kBatch, 2, kQueries});
   close.key_rotary_positions = rotary_positions(kKeys, 0);
   beyond.key_ranges = far;
-  beyond.rotation.pairs = {{.first = 3, .second = 5, .speed = slow}};
+  beyond.rotation.pairs = {{.first = 3, .second = 5, .frequency = slow}};
   beyond.query_rotary_positions = rotary_positions(kQueries, 4);
   beyond.key_rotary_positions = rotary_positions(kKeys, 0);
   beyond.query_offset = {fast};

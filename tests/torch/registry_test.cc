@@ -55,8 +55,8 @@ TEST(Registry, RefusesWhatItDoesNotKnow) {
   fails("rope: dim: expected an integer", "rope", R"({"dim": 18446744073709551615})");
   fails("rope: pairing: expected one of \"half-split\", \"interleaved\", but got \"neox\"", "rope",
         R"({"pairing": "neox"})");
-  fails("rope: float32_speeds: expected true or false, but got 1", "rope",
-        R"({"float32_speeds": 1})");
+  fails("rope: float32_frequencies: expected true or false, but got 1", "rope",
+        R"({"float32_frequencies": 1})");
   fails("learned: rows: expected an integer from 1 to", "learned", R"({"rows": 0})");
   fails("learned: rows: expected an integer from 1 to 2147483648, but the model's own size is 0",
         "learned", "{}", {.width = 4});

@@ -17,7 +17,6 @@ from .reading import ReadingError, run_command
 
 ERROR, WARNING = "error", "warning"
 SOUND, FINDINGS, UNJUDGED = "sound", "findings", "cannot be judged"
-EXIT_STATUS = {SOUND: 0, FINDINGS: 1, UNJUDGED: 2}
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,10 @@ class Report:
 
     @property
     def exit_status(self) -> int:
-        """0: sound, 1: findings, 2: cannot be judged."""
-        return EXIT_STATUS[self.verdict]
+        """1: an error, 2: something could not be judged, 0: neither."""
+        if any(finding.severity == ERROR for finding in self.findings):
+            return 1
+        return 2 if self.unjudged else 0
 
     def to_json(self) -> dict[str, Any]:
         return self._answer

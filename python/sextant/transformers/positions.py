@@ -194,7 +194,7 @@ def _plain(group):
     if first != 0:
         raise ModelError(f"rotated channels: expected the first of a head, but got {first} to "
                          f"{last}")
-    options = {"base": group.base, "pairing": group.pairing, "float32_speeds": True}
+    options = {"base": group.base, "pairing": group.pairing, "float32_frequencies": True}
     if last + 1 != group.head_dim:
         options["dim"] = last + 1
     return options

@@ -76,7 +76,7 @@ class TimeRuns {
 void fill_pair(const Rows& rows, const TimeRuns& times, size_t f, float* cos, float* sin) {
   const Rotation::Pair& pair = rows.side->rotation->pairs[f];
   const Turns offset = rows.side->offset.empty() ? Turns{} : rows.side->offset[f];
-  cos_sin_of_positions(pair.speed, offset, times.of(pair.axis), cos, sin);
+  cos_sin_of_positions(pair.frequency, offset, times.of(pair.axis), cos, sin);
 }
 
 // from: the index of the first row among all rows that have origins.

@@ -84,8 +84,8 @@ struct Channel {
   int32_t axis = 0;
   double growth = 0;
 };
-struct PairSpeed {
-  uint64_t speed_high = 0, speed_low = 0, offset_high = 0, offset_low = 0;
+struct PairFrequency {
+  uint64_t frequency_high = 0, frequency_low = 0, offset_high = 0, offset_low = 0;
   int32_t axis = 0;
 };
 
@@ -169,7 +169,7 @@ struct Arguments {
   Rows from, to;
   PageTable pages;
   Positions times;
-  const PairSpeed* pairs = nullptr;
+  const PairFrequency* pairs = nullptr;
   const Channel* channels = nullptr;
   int32_t pair_count = 0;
   float gain = 1;

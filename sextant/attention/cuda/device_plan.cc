@@ -29,7 +29,7 @@ void compute_angles(const Driver& driver, int64_t batches, DeviceSide& side, voi
   Arguments a;
   a.rows = side.times.rows;
   a.times = side.times;
-  a.pairs = side.pairs.as<const PairSpeed>();
+  a.pairs = side.pairs.as<const PairFrequency>();
   a.pair_count = side.pair_count;
   a.gain = side.gain;
   a.angles = side.angles.as<float>();
@@ -55,11 +55,11 @@ std::shared_ptr<DeviceSide> DevicePlan::side_of(const SideRotation& side, int64_
       for (int64_t row = 0; row < rows; ++row)
         positions.push_back(side.rotary_positions[b * side.batch_stride + axis * side.axis_stride +
                                                   row * side.row_stride]);
-  std::vector<PairSpeed> pairs;
+  std::vector<PairFrequency> pairs;
   for (size_t f = 0; f < rotation.pairs.size(); ++f) {
     const Rotation::Pair& pair = rotation.pairs[f];
     const Turns offset = side.offset.empty() ? Turns{} : side.offset[f];
-    pairs.push_back({pair.speed.high, pair.speed.low, offset.high, offset.low, pair.axis});
+    pairs.push_back({pair.frequency.high, pair.frequency.low, offset.high, offset.low, pair.axis});
     to->grows = to->grows || pair.growth != 0;
   }
   to->channels = uploaded(driver_, stream, channels_of(rotation, shape_.columns));

@@ -17,7 +17,7 @@ namespace sextant::cuda {
 struct DeviceSide {
   DeviceMemory channels;   // [columns] of Channel
   DeviceMemory positions;  // [batch or 1][axes][rows] of int64
-  DeviceMemory pairs;      // of PairSpeed
+  DeviceMemory pairs;      // of PairFrequency
   DeviceMemory angles;     // [batch or 1][rows][pairs][2] of float
   int32_t pair_count = 0;
   int64_t angles_of_batch = 0;

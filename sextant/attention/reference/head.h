@@ -49,7 +49,7 @@ inline void rotate_row(const SideRotation& side, int64_t b, int64_t row, Directi
   const Rotation& rotation = *side.rotation;
   for (size_t f = 0; f < rotation.pairs.size(); ++f) {
     const Rotation::Pair& pair = rotation.pairs[f];
-    Turns phase = pair.speed * rotary_position(side, b, pair.axis, row);
+    Turns phase = pair.frequency * rotary_position(side, b, pair.axis, row);
     if (!side.offset.empty()) phase = phase + side.offset[f];
     CosSin angle = cos_sin(phase);
     if (direction == Direction::kBackward) angle.sin = -angle.sin;

@@ -6,10 +6,10 @@
 // run begins:
 //
 //   time = 2048 h + 256 b + 32 m + l,  0 <= b < 8,  0 <= m < 8,  0 <= l < 32
-//   offset + speed 2048 h             exact, for each h
-//   speed, speed 32                   exact
-//   speed 256 b, speed 32 m, speed l  products of these: their powers 1, 2, 4 ... by squaring,
-//                                     and one power for each bit of b, m and l
+//   offset + f 2048 h       exact, for each h; f: the frequency
+//   f, f 32                 exact
+//   f 256 b, f 32 m, f l    products of these: their powers 1, 2, 4 ... by squaring, and one power
+//                           for each bit of b, m and l
 //
 // The operations are always the same, so a value has the same bits in every run.
 //
@@ -23,9 +23,10 @@
 // Slow pairs stay near a zero for many positions. There the smaller one of cos and sin has a small
 // error, too: each product in its sum has a small factor, so by the same counting it is within E
 // times the sum of its factors' angles. At distance d (in turns) from a quarter turn this sum is at
-// most 2 pi (d + 2 * 2048 |speed|), and the value is at least 2 pi d * 0.9. So where |speed| <
-// 2^-15-s, only values within 2^-16-s turns have to be recomputed: the error of all others is at
-// most E (1 + 2^13) / 0.9 < 2^-29.5 of the value. s is the largest integer for which this holds.
+// most 2 pi (d + 2 * 2048 |frequency|), and the value is at least 2 pi d * 0.9. So where
+// |frequency| < 2^-15-s, only values within 2^-16-s turns have to be recomputed: the error of all
+// others is at most E (1 + 2^13) / 0.9 < 2^-29.5 of the value. s is the largest integer for which
+// this holds.
 //
 // The distance of a phase from a quarter turn is tested on integers, the first 32 bits behind the
 // binary point of 4 * 2^s * phase. (They are near zero at other multiples of 2^-2-s turns as well,
@@ -68,12 +69,12 @@ class NearZeros {
   static constexpr uint32_t kHalf = (uint32_t{1} << 18) + kLap;
   static constexpr uint32_t kWidth = 2 * kHalf + 1;
 
-  explicit NearZeros(Turns speed) {
-    const Turns size = speed.high >> 63 != 0 ? Turns{} - speed : speed;
+  explicit NearZeros(Turns frequency) {
+    const Turns size = frequency.high >> 63 != 0 ? Turns{} - frequency : frequency;
     const int zeros =
         size.high != 0 ? std::countl_zero(size.high) : 64 + std::countl_zero(size.low);
     shift_ = 2 + std::max(zeros - 15, 0);
-    step_ = bits(speed);
+    step_ = bits(frequency);
   }
 
   // The mark of a lap's first position, and the increment from one position to the next.
@@ -160,8 +161,9 @@ HWY_INLINE void multiply_out(const Arrow* powers, Arrows<count>& to) {
 class Wheel {
  public:
   // `time` is the first position to be computed: its exact phase need not wait for the multiples.
-  Wheel(Turns speed, Turns offset, int64_t time) : speed_(speed), offset_(offset), near_(speed) {
-    const CosSin step = cos_sin(speed), group_step = cos_sin(speed * kGroup);
+  Wheel(Turns frequency, Turns offset, int64_t time)
+      : frequency_(frequency), offset_(offset), near_(frequency) {
+    const CosSin step = cos_sin(frequency), group_step = cos_sin(frequency * kGroup);
     start_lap(time & -kLap);
     Arrow powers[5];
     square_on(step, powers);
@@ -191,7 +193,7 @@ class Wheel {
  private:
   // `time` is the lap's first position.
   void start_lap(int64_t time) {
-    const Turns phase = offset_ + speed_ * time;
+    const Turns phase = offset_ + frequency_ * time;
     lap_ = time;
     mark_ = near_.first(phase);
     exact_ = cos_sin(phase);
@@ -259,7 +261,7 @@ class Wheel {
       if (!any_near(marks_from(at + n))) continue;
       for (int64_t i = n; i < n + kMarks; ++i) {
         if (mark(at + i) >= NearZeros::kWidth) continue;
-        const CosSin value = cos_sin(offset_ + speed_ * (lap_ + at + i));
+        const CosSin value = cos_sin(offset_ + frequency_ * (lap_ + at + i));
         cos[i] = static_cast<float>(value.cos);
         sin[i] = static_cast<float>(value.sin);
       }
@@ -276,9 +278,9 @@ class Wheel {
     return !hn::AllFalse(u, hn::Lt(marks, hn::Set(u, NearZeros::kWidth)));
   }
 
-  Turns speed_, offset_;
+  Turns frequency_, offset_;
   NearZeros near_;
-  Arrows<kGroup> in_group_;  // multiples 0 .. 31 of the speed
+  Arrows<kGroup> in_group_;  // multiples 0 .. 31 of the frequency
   Arrows<kGroups> groups_;   // 0, 32, 64 .. 224
   Arrow blocks_[3];          // 256, 512 and 1024, each broadcast to all lanes
   // The current lap: its first position, the mark of this position, and its exact cos and sin.
@@ -287,9 +289,9 @@ class Wheel {
   CosSin exact_;
 };
 
-void rotate_runs(Turns speed, Turns offset, std::span<const PositionRun> runs, float* cos,
+void rotate_runs(Turns frequency, Turns offset, std::span<const PositionRun> runs, float* cos,
                  float* sin) {
-  Wheel wheel(speed, offset, runs.front().first);
+  Wheel wheel(frequency, offset, runs.front().first);
   for (const PositionRun& run : runs) {
     if (run.step != 0) {
       wheel.rotate(run, cos, sin);
@@ -312,10 +314,10 @@ namespace sextant {
 
 HWY_EXPORT(rotate_runs);
 
-void cos_sin_of_positions(Turns speed, Turns offset, std::span<const PositionRun> runs, float* cos,
-                          float* sin) {
+void cos_sin_of_positions(Turns frequency, Turns offset, std::span<const PositionRun> runs,
+                          float* cos, float* sin) {
   if (runs.empty()) return;
-  if (speed == Turns{}) {  // always near the same zero, or never
+  if (frequency == Turns{}) {  // always near the same zero, or never
     int64_t count = 0;
     for (const PositionRun& run : runs) count += run.count;
     const CosSin value = cos_sin(offset);
@@ -323,7 +325,7 @@ void cos_sin_of_positions(Turns speed, Turns offset, std::span<const PositionRun
     std::fill_n(sin, count, static_cast<float>(value.sin));
     return;
   }
-  HWY_DYNAMIC_DISPATCH(rotate_runs)(speed, offset, runs, cos, sin);
+  HWY_DYNAMIC_DISPATCH(rotate_runs)(frequency, offset, runs, cos, sin);
 }
 
 }  // namespace sextant

@@ -1,6 +1,7 @@
 // The report of `sextant doctor` in its three forms.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sextant/cli/doctor/report.h"
@@ -18,12 +19,6 @@ const std::vector<std::string> kColumns = {"layers",  "rotates", "rotated", "bas
 std::string layers_of(const std::vector<int64_t>& layers) {
   return layers.empty() ? "all" : layer_list(layers);
 }
-std::string layers_of(const ConfigFinding& found) {
-  return found.kind.empty() ? layers_of(found.layers) : found.kind;
-}
-
-std::string severity_of(const ConfigFinding& found) { return found.warning ? "warning" : "error"; }
-
 std::string number_or_dash(double value) { return value == 0 ? "-" : number(value); }
 json number_or_null(double value) { return value == 0 ? json() : json(value); }
 
@@ -38,12 +33,6 @@ std::vector<std::string> cells_of(const LayerRow& row) {
           row.verdict};
 }
 
-std::string sentence_of(const Unjudged& unjudged) {
-  return unjudged.what +
-         (unjudged.layers.empty() ? "" : ", layers " + layer_list(unjudged.layers)) + ": " +
-         unjudged.why;
-}
-
 // " (transformers 5.24.0, torch 2.15.0)"
 std::string versions_of(const DoctorReport& report) {
   std::string list;
@@ -54,6 +43,18 @@ std::string versions_of(const DoctorReport& report) {
 }
 
 }  // namespace
+
+std::string layers_of(const ConfigFinding& found) {
+  return found.kind.empty() ? layers_of(found.layers) : found.kind;
+}
+
+std::string severity_of(const ConfigFinding& found) { return found.warning ? "warning" : "error"; }
+
+std::string sentence_of(const Unjudged& unjudged) {
+  return unjudged.what +
+         (unjudged.layers.empty() ? "" : ", layers " + layer_list(unjudged.layers)) + ": " +
+         unjudged.why;
+}
 
 void print(const DoctorReport& report) {
   lab::print("{}, against {}{}\n\n", report.subject, report.against, versions_of(report));
@@ -72,9 +73,11 @@ void print(const DoctorReport& report) {
   }
   for (const std::string& note : report.result.notes) print_wrapped("note          " + note);
   const size_t count = report.result.findings.size();
+  const bool warns = std::ranges::all_of(report.result.findings, &ConfigFinding::warning);
   lab::print("verdict: {}\n", count == 0
                                   ? report.verdict()
-                                  : fmt::format("{} finding{}", count, count > 1 ? "s" : ""));
+                                  : fmt::format("{} {}{}", count, warns ? "warning" : "finding",
+                                                count > 1 ? "s" : ""));
 }
 
 std::string json_text(const DoctorReport& report) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -18,6 +19,8 @@
 #include "sextant/cli/explain/subject.h"
 #include "sextant/files/checked_json.h"
 #include "sextant/files/yaml.h"
+#include "sextant/rope_config/config_path.h"
+#include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/version.h"
 
@@ -132,6 +135,25 @@ void doubt_length(const ReadRopeConfig& read, int64_t longest, ConfigComparison&
   }
 }
 
+std::vector<std::pair<std::string, std::string>> versions_of_files() {
+  return {{"sextant", std::string(version())}};
+}
+
+// The source of the meaning of a file by itself.
+std::string code_of(const ReadRopeConfig& read) {
+  if (read.dialect == "GGUF") return llama_cpp_version() + "'s code for this architecture";
+  if (read.json.empty()) return "the engine of these flags";
+  const std::string type = read.configs.empty() ? "" : read.configs.front().model_type;
+  const Family* family = find_family(type);
+  return family == nullptr ? "the general meaning of its fields"
+                           : family->origin() + "'s code for " + type;
+}
+
+// A reader's message without the name of the file, which the report has.
+std::string without_file(const std::string& message, const std::string& file) {
+  return message.starts_with(file + ": ") ? message.substr(file.size() + 2) : message;
+}
+
 }  // namespace
 
 std::string DoctorReport::verdict() const {
@@ -139,24 +161,57 @@ std::string DoctorReport::verdict() const {
   return result.unjudged.empty() ? "sound" : "cannot be judged";
 }
 
-int DoctorReport::exit_status() const {
-  return !result.findings.empty() ? 1 : result.unjudged.empty() ? 0 : 2;
+int DoctorReport::exit_status(bool strict) const {
+  const bool fails = std::ranges::any_of(
+      result.findings, [&](const ConfigFinding& found) { return strict || !found.warning; });
+  return fails ? 1 : result.unjudged.empty() ? 0 : 2;
+}
+
+DoctorReport unexamined(const std::string& subject, const std::string& file,
+                        const std::string& why) {
+  DoctorReport report{.subject = subject,
+                      .against = "its configuration",
+                      .versions = versions_of_files(),
+                      .rows = {},
+                      .result = {},
+                      .file = file};
+  add_unjudged(report.result, "model", why, {});
+  return report;
 }
 
 DoctorReport examine_files(const std::vector<std::string>& paths, double base) {
   const Overrides overrides{.base = base, .only_missing = true};
-  DoctorReport report{.subject = paths.back(),
-                      .against = llama_cpp_version() + "'s code for this architecture",
-                      .versions = {{"sextant", std::string(version())}},
+  const std::string& path = paths.back();
+  DoctorReport report{.subject = path,
+                      .against = paths[0],
+                      .versions = versions_of_files(),
                       .rows = {},
-                      .result = {}};
-  const ReadRopeConfig read = read_rope_config(paths.back(), overrides, read_yaml);
+                      .result = {},
+                      .file = path == "-" ? "" : config_path(path)};
+  ReadRopeConfig read;
+  try {
+    read = read_rope_config(path, overrides, read_yaml);
+  } catch (const Error& error) {
+    if (paths.size() == 2) throw;
+    report.against = "the formats that explain reads";
+    report.result.findings.push_back({{},
+                                      "",
+                                      "configuration",
+                                      "a configuration that can be read",
+                                      without_file(reason_of(error), report.file),
+                                      "",
+                                      false});
+    return report;
+  }
   if (paths.size() == 2) {
-    report.against = paths[0];
     report.result = compare_configs(read_rope_config(paths[0], overrides, read_yaml), read);
   } else {
+    report.against = code_of(read);
     report.result = check_config(read);
+    const bool is_json = !read.json.empty() && !read.configs.empty();
+    if (is_json) doubt_length(read, read.configs.front().max_length, report.result);
   }
+  report.place = read.place;
   sort_findings(report.result.findings);
   for (size_t g = 0; g < read.configs.size(); ++g) {
     add_rows(report, read.configs[g], read.explained[g], read.configs[g].layer_numbers);
@@ -171,10 +226,14 @@ DoctorReport report_of(const std::string& text, const std::string& where) {
                       .versions = model.versions,
                       .rows = {},
                       .result = {}};
+  std::error_code ignored;
+  const std::filesystem::path file = std::filesystem::path(model.subject) / "config.json";
+  if (std::filesystem::is_regular_file(file, ignored)) report.file = file.string();
   ConfigComparison& result = report.result;
   ReadRopeConfig read;
   if (!model.config.empty()) {
     read = read_rope_config_bytes(model.config, {.length = model.length});
+    report.place = read.place;
     result = check_config(read);
     doubt_length(read, model.longest, result);
   }

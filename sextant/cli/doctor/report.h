@@ -1,7 +1,8 @@
 // The report of `sextant doctor`, of files and of a model that runs: as text, as JSON and as a
-// page. docs/doctor.md describes the JSON.
+// page; annotations.h has it for continuous integration. docs/doctor.md describes the JSON.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,19 +29,36 @@ struct DoctorReport {
   std::vector<std::pair<std::string, std::string>> versions;
   std::vector<LayerRow> rows;
   ConfigComparison result;
+  // The file with the configuration, and the path of the language model's object in it; empty:
+  // none.
+  std::string file = {}, place = {};
 
   // "sound", "findings" or "cannot be judged".
   std::string verdict() const;
-  int exit_status() const;  // 0, 1 or 2
+  // 1: an error, or with `strict` a warning; 2: something is not judged; 0: neither.
+  int exit_status(bool strict = false) const;
 };
 
-// A GGUF file, or two files of any format: what changed from the first to the second.
+inline constexpr uint64_t kMostConfigText = uint64_t{16} << 20;
+
+// A file of any format that explain reads by itself, or two files: what changed from the first to
+// the second. A file alone that its reader refuses has that as its finding. Throws Error for a
+// missing file, and for one of two that is refused.
 // base: of a file that does not say it; 0: not given.
 DoctorReport examine_files(const std::vector<std::string>& paths, double base);
+
+// The report of a subject that could not be examined. file: as in DoctorReport.
+DoctorReport unexamined(const std::string& subject, const std::string& file,
+                        const std::string& why);
 
 // The report of a model of transformers. text: the JSON that python/sextant/doctor/examine.py
 // writes; `where` begins the Error if it is another one.
 DoctorReport report_of(const std::string& text, const std::string& where);
+
+// "0-3", "all", or the kind of layers; "error" or "warning"; "window, layers 0-3: why".
+std::string layers_of(const ConfigFinding& found);
+std::string severity_of(const ConfigFinding& found);
+std::string sentence_of(const Unjudged& unjudged);
 
 // Prints the layers and the findings to standard output.
 void print(const DoctorReport& report);

@@ -126,11 +126,13 @@ void print_pairs(const Subject& subject, bool all) {
   const size_t every = all ? 1 : (pairs.size() + kFewRows - 1) / kFewRows;
   for (size_t f = 0; f < pairs.size(); ++f) {
     if (f % every != 0 && f + 1 != pairs.size()) continue;
-    const auto wave = [](double speed) {
-      return speed == 0 ? std::string("-") : fmt::format("{:.1f}", 6.283185307179586 / speed);
+    const auto wave = [](double frequency) {
+      return frequency == 0 ? std::string("-")
+                            : fmt::format("{:.1f}", 6.283185307179586 / frequency);
     };
-    lab::print("{:>5} {:>12.4g} {:>14} {:>14} {:>14}  {}\n", f, pairs[f].speed,
-               wave(pairs[f].speed), wave(pairs[f].stretched), leaving(pairs[f]), fate(pairs[f]));
+    lab::print("{:>5} {:>12.4g} {:>14} {:>14} {:>14}  {}\n", f, pairs[f].frequency,
+               wave(pairs[f].frequency), wave(pairs[f].stretched), leaving(pairs[f]),
+               fate(pairs[f]));
   }
 }
 

@@ -19,7 +19,7 @@ chart::LineChart wavelengths(const Subject& subject) {
   for (size_t f = 0; f < subject.numbers.pairs.size(); ++f) {
     const PairExplained& pair = subject.numbers.pairs[f];
     for (auto* series : {&before, &after, &length}) series->x.push_back(static_cast<double>(f));
-    before.y.push_back(6.283185307179586 / pair.speed);
+    before.y.push_back(6.283185307179586 / pair.frequency);
     after.y.push_back(pair.stretched == 0 ? NAN : 6.283185307179586 / pair.stretched);
     length.y.push_back(static_cast<double>(subject.numbers.trained));
   }

@@ -31,7 +31,7 @@ std::vector<double> rotated(const Rotation& rotation, int64_t dim, const Positio
   for (const int64_t position : positions.list) {
     std::vector<double> row(static_cast<size_t>(dim), std::sqrt(0.5));
     for (const Rotation::Pair& pair : rotation.pairs) {
-      const CosSin angle = cos_sin(pair.speed * position);
+      const CosSin angle = cos_sin(pair.frequency * position);
       row[static_cast<size_t>(pair.first)] = rotation.gain * angle.cos;
       row[static_cast<size_t>(pair.second)] = rotation.gain * angle.sin;
     }

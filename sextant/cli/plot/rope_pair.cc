@@ -14,20 +14,20 @@ constexpr double kCircle = 2 * std::numbers::pi;
 constexpr int kOnePanel = 460;       // width of a picture with one panel, in pixels
 constexpr int64_t kMostPoints = 32;  // per series; more would cover one another
 
-double speed_of(const Spectrum& spectrum, size_t pair) {
-  return static_cast<double>(spectrum.pairs[pair].speed);
+double frequency_of(const Spectrum& spectrum, size_t pair) {
+  return static_cast<double>(spectrum.pairs[pair].frequency);
 }
 
 // The fastest pair with at most this share of a rotation within `length`, else the slowest.
 size_t slow_pair(const Spectrum& spectrum, int64_t length, double share) {
   for (size_t pair = 0; pair < spectrum.pairs.size(); ++pair) {
-    if (speed_of(spectrum, pair) * static_cast<double>(length) <= share * kCircle) return pair;
+    if (frequency_of(spectrum, pair) * static_cast<double>(length) <= share * kCircle) return pair;
   }
   return spectrum.pairs.size() - 1;
 }
 
 // The points of the positions from `low` to below `high`, every so many.
-chart::PlaneChart::Series points(const Turns& speed, const std::vector<int64_t>& positions,
+chart::PlaneChart::Series points(const Turns& frequency, const std::vector<int64_t>& positions,
                                  int64_t low, int64_t high) {
   chart::PlaneChart::Series out;
   std::vector<int64_t> inside;
@@ -37,7 +37,7 @@ chart::PlaneChart::Series points(const Turns& speed, const std::vector<int64_t>&
   if (inside.empty()) return out;
   const size_t every = (inside.size() + kMostPoints - 1) / kMostPoints;
   for (size_t n = 0; n < inside.size(); n += every) {
-    const CosSin angle = cos_sin(speed * inside[n]);
+    const CosSin angle = cos_sin(frequency * inside[n]);
     out.points.push_back({angle.cos, angle.sin, std::to_string(inside[n])});
   }
   out.name = fmt::format("positions {} to {}", inside.front(), inside.back());
@@ -45,9 +45,10 @@ chart::PlaneChart::Series points(const Turns& speed, const std::vector<int64_t>&
   return out;
 }
 
-std::string panel_name(const std::string& name, double speed) {
-  if (speed == 0) return name + ": not rotated";
-  return fmt::format("{}: {:.3g} rad a position, {:.4g} a circle", name, speed, kCircle / speed);
+std::string panel_name(const std::string& name, double frequency) {
+  if (frequency == 0) return name + ": not rotated";
+  return fmt::format("{}: {:.3g} rad a position, {:.4g} a circle", name, frequency,
+                     kCircle / frequency);
 }
 
 }  // namespace
@@ -71,15 +72,15 @@ chart::PlaneChart pair_chart(const PlotValues& values, const PlotSubject& subjec
       .arc_name = "",
       .panels = {}};
   const auto add = [&](const std::string& name, const Spectrum& spectrum) {
-    const Turns speed = rotation(spectrum).pairs[pair].speed;
-    chart::PlaneChart::Panel panel = {.name = panel_name(name, speed_of(spectrum, pair)),
+    const Turns frequency = rotation(spectrum).pairs[pair].frequency;
+    chart::PlaneChart::Panel panel = {.name = panel_name(name, frequency_of(spectrum, pair)),
                                       .series = {}};
     const int64_t trained = stretched ? std::min(spectra.trained, end) : end;
-    panel.series.push_back(points(speed, list, 0, trained));
-    if (trained < end) panel.series.push_back(points(speed, list, trained, end));
+    panel.series.push_back(points(frequency, list, 0, trained));
+    if (trained < end) panel.series.push_back(points(frequency, list, trained, end));
     if (stretched) {
       const auto last = static_cast<double>(spectra.trained - 1);
-      panel.arc = std::min(last * std::abs(speed_of(spectra.plain, pair)), kCircle);
+      panel.arc = std::min(last * std::abs(frequency_of(spectra.plain, pair)), kCircle);
     }
     chart.panels.push_back(std::move(panel));
   };

@@ -16,8 +16,8 @@ namespace {
 using nlohmann::json;
 
 // Options of rope that all candidates share.
-constexpr const char* kShared[] = {"dim",   "columns",        "base", "pairing",
-                                   "sense", "float32_speeds", "axes", "sections"};
+constexpr const char* kShared[] = {
+    "dim", "columns", "base", "pairing", "sense", "float32_frequencies", "axes", "sections"};
 
 class StretchCandidates {
  public:

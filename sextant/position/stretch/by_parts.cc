@@ -17,7 +17,7 @@ Spectrum stretched(Spectrum spectrum, const ByParts& parts) {
          std::to_string(parts.slow));
   }
   for (Spectrum::Pair& pair : spectrum.pairs) {
-    const Real turns = turns_within(parts.original_length, pair.speed);
+    const Real turns = turns_within(parts.original_length, pair.frequency);
     // Both ends are inclusive, so that slow = fast gives a step and no division by 0.
     Real kept = 0;
     if (at_least(turns, parts.fast)) {
@@ -25,7 +25,7 @@ Spectrum stretched(Spectrum spectrum, const ByParts& parts) {
     } else if (at_least(turns, parts.slow)) {
       kept = (turns - parts.slow) / (Real(parts.fast) - Real(parts.slow));
     }
-    pair.speed = partly_divided(pair.speed, kept, parts.factor);
+    pair.frequency = partly_divided(pair.frequency, kept, parts.factor);
   }
   return spectrum;
 }
@@ -47,11 +47,11 @@ Spectrum stretched(Spectrum spectrum, const PartNtk& parts) {
   const auto pairs = static_cast<double>(spectrum.pairs.size());
   double f = 0;
   for (Spectrum::Pair& pair : spectrum.pairs) {
-    const Real linear = pair.speed / Real(parts.factor);
+    const Real linear = pair.frequency / Real(parts.factor);
     const Real ntk =
-        pairs < 2 ? pair.speed : pair.speed * pow(parts.factor, Real(-f) / Real(pairs - 1));
+        pairs < 2 ? pair.frequency : pair.frequency * pow(parts.factor, Real(-f) / Real(pairs - 1));
     const Real one = 1, a = to_ntk.interpolated(f), b = to_plain.interpolated(f);
-    pair.speed = (linear * a + ntk * (one - a)) * b + pair.speed * (one - b);
+    pair.frequency = (linear * a + ntk * (one - a)) * b + pair.frequency * (one - b);
     ++f;
   }
   return spectrum;

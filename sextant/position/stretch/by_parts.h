@@ -1,5 +1,5 @@
-// NTK by parts: pairs that complete many turns within the training length keep their speed, pairs
-// that never complete a turn are interpolated, and pairs between are blended.
+// NTK by parts: pairs that complete many turns within the training length keep their frequency,
+// pairs that never complete a turn are interpolated, and pairs between are blended.
 //
 // Peng et al. 2023 (YaRN, arXiv 2309.00071, equations 17 to 20), where r_f = L theta_f / (2 pi) is
 // the number of turns of pair f within L = original_length:

@@ -6,7 +6,7 @@ namespace sextant {
 
 Spectrum stretched(Spectrum spectrum, const Linear& linear) {
   check_factor("linear", linear.factor);
-  for (Spectrum::Pair& pair : spectrum.pairs) pair.speed = pair.speed / Real(linear.factor);
+  for (Spectrum::Pair& pair : spectrum.pairs) pair.frequency = pair.frequency / Real(linear.factor);
   return spectrum;
 }
 

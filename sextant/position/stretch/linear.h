@@ -1,8 +1,8 @@
 // Position interpolation: the same range of angles, over a sequence that is `factor` times as long.
 //
 // Chen et al. 2023 (arXiv 2306.15595) and kaiokendev 2023: theta'_f = theta_f / s. Hugging Face's
-// rope_type "linear". Some implementations divide positions instead of speeds, which is the same up
-// to rounding.
+// rope_type "linear". Some implementations divide positions instead of frequencies, which is the
+// same up to rounding.
 #pragma once
 
 #include "sextant/base/export.h"

@@ -36,7 +36,7 @@ Spectrum stretched(Spectrum spectrum, const LongRope& longrope) {
   spectrum.gain *= longrope.gain;
   for (size_t f = 0; f < spectrum.pairs.size(); ++f) {
     check_above_0("longrope", "factors", longrope.factors[f]);
-    spectrum.pairs[f].speed = spectrum.pairs[f].speed / Real(longrope.factors[f]);
+    spectrum.pairs[f].frequency = spectrum.pairs[f].frequency / Real(longrope.factors[f]);
   }
   return spectrum;
 }

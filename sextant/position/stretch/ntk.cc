@@ -10,7 +10,7 @@ Spectrum stretched(Spectrum spectrum, const Ntk& ntk) {
   if (pairs < 2) return spectrum;  // the only pair is the fastest one
   double f = 0;
   for (Spectrum::Pair& pair : spectrum.pairs) {
-    pair.speed = pair.speed * pow(ntk.factor, Real(-f) / Real(pairs - 1));
+    pair.frequency = pair.frequency * pow(ntk.factor, Real(-f) / Real(pairs - 1));
     ++f;
   }
   return spectrum;
@@ -27,7 +27,7 @@ Spectrum stretched(Spectrum spectrum, const NtkMixed& ntk) {
   for (Spectrum::Pair& pair : spectrum.pairs) {
     ++f;
     // a (f+1)^b = ln s * ((f+1) / n)^b
-    pair.speed = pair.speed * pow(ntk.factor, -pow(Real(f) / Real(pairs), ntk.exponent));
+    pair.frequency = pair.frequency * pow(ntk.factor, -pow(Real(f) / Real(pairs), ntk.exponent));
   }
   return spectrum;
 }

@@ -2,7 +2,7 @@
 // change.
 //
 // bloc97 2023: RoPE with base' = base * s^(R/(R-2)), that is theta'_f = theta_f * s^(-2f/(R-2)).
-// The fastest pair keeps its speed and the slowest is divided by s.
+// The fastest pair keeps its frequency and the slowest is divided by s.
 //
 // Su 2023 (kexue.fm 9706; bojone/rerope, ntk_patch.py) interprets positions as digits of a number
 // system and scales the fastest digit too: theta'_f = theta_f * exp(-a (f+1)^b), a = ln s /

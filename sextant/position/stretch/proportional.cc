@@ -15,8 +15,8 @@ Spectrum stretched(Spectrum spectrum, const Proportional& proportional) {
   const auto pairs = static_cast<double>(spectrum.pairs.size());
   const auto kept = static_cast<size_t>(std::floor(proportional.part * pairs));
   for (size_t f = 0; f < spectrum.pairs.size(); ++f) {
-    Real& speed = spectrum.pairs[f].speed;
-    speed = f < kept ? speed / Real(proportional.factor) : Real(0);
+    Real& frequency = spectrum.pairs[f].frequency;
+    frequency = f < kept ? frequency / Real(proportional.factor) : Real(0);
   }
   return spectrum;
 }

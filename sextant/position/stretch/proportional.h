@@ -2,8 +2,9 @@
 //
 // Barbero et al. 2024 ("Round and round we go", arXiv 2410.06205); Hugging Face's rope_type
 // "proportional", Gemma 4's global layers with p = 0.25. The first floor(p n) of the n pairs of the
-// full spectrum keep their speeds, divided by `factor`, and the others have speed 0. Partial rotary
-// with the same share is different: its spectrum has fewer pairs, over fewer channels.
+// full spectrum keep their frequencies, divided by `factor`, and the others have frequency 0.
+// Partial rotary with the same share is different: its spectrum has fewer pairs, over fewer
+// channels.
 #pragma once
 
 #include "sextant/base/export.h"

@@ -22,17 +22,17 @@ Real ceil(Real x) { return -floor(-x); }
 
 }  // namespace
 
-Real turns_within(int64_t length, Real speed) {
-  return Real(static_cast<double>(length)) * absolute(speed) / kTurn;
+Real turns_within(int64_t length, Real frequency) {
+  return Real(static_cast<double>(length)) * absolute(frequency) / kTurn;
 }
 
 bool at_least(Real x, double least) { return !below(x, least); }
 
-Real partly_divided(Real speed, Real kept, double factor) {
+Real partly_divided(Real frequency, Real kept, double factor) {
   const Real one = 1;
-  if (factor == 1 || (kept.high == 1 && kept.low == 0)) return speed;
-  if (kept.high == 0) return speed / Real(factor);
-  return speed * kept + speed / Real(factor) * (one - kept);
+  if (factor == 1 || (kept.high == 1 && kept.low == 0)) return frequency;
+  if (kept.high == 0) return frequency / Real(factor);
+  return frequency * kept + frequency / Real(factor) * (one - kept);
 }
 
 PairRamp PairRamp::between(const Options& options, const std::string& method) {

@@ -10,14 +10,14 @@
 
 namespace sextant {
 
-// The number of turns of a pair of this speed within `length` positions.
-Real turns_within(int64_t length, Real speed);
+// The number of turns of a pair of this frequency within `length` positions.
+Real turns_within(int64_t length, Real frequency);
 
 bool at_least(Real x, double least);
 
-// speed * kept + speed / factor * (1 - kept): exactly the speed if kept or factor is 1, exactly the
-// quotient if kept is 0.
-Real partly_divided(Real speed, Real kept, double factor);
+// frequency * kept + frequency / factor * (1 - kept): exactly the frequency if kept or factor is 1,
+// exactly the quotient if kept is 0.
+Real partly_divided(Real frequency, Real kept, double factor);
 
 // The ramp of released YaRN models, linear in the index f of the pair, fastest first:
 //

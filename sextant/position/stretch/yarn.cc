@@ -54,7 +54,7 @@ Spectrum stretched(Spectrum spectrum, const Yarn& yarn) {
   double f = 0;
   for (Spectrum::Pair& pair : spectrum.pairs) {
     const Real one = 1;
-    pair.speed = partly_divided(pair.speed, one - ramp.interpolated(f), yarn.factor);
+    pair.frequency = partly_divided(pair.frequency, one - ramp.interpolated(f), yarn.factor);
     ++f;
   }
   return spectrum;

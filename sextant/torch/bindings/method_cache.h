@@ -1,6 +1,6 @@
 // The methods of recent calls, for operators that name their method at each call. Making a method
-// parses JSON and computes rotation speeds, and a method may hold tables of sinusoids, which the
-// next layer reuses.
+// parses JSON and computes rotation frequencies, and a method may hold tables of sinusoids, which
+// the next layer reuses.
 #pragma once
 
 #include <cstdint>

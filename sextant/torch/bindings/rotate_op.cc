@@ -42,7 +42,7 @@ Angles angles(const at::Tensor& rotary_positions, const Spectrum& spectrum) {
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t row = 0; row < rows; ++row)
       for (const Rotation::Pair& pair : plan.pairs) {
-        const CosSin angle = cos_sin(pair.speed * time[b][pair.axis][row]);
+        const CosSin angle = cos_sin(pair.frequency * time[b][pair.axis][row]);
         *cos++ = angle.cos;
         *sin++ = angle.sin;
       }

@@ -113,11 +113,11 @@ at::Tensor binary(const at::Tensor& positions, int64_t bits, bool signs) {
 }
 
 // theta_f in radians per position, [dim / 2].
-at::Tensor rope_speeds(int64_t dim, double base) {
-  std::vector<double> speeds;
+at::Tensor rope_frequencies(int64_t dim, double base) {
+  std::vector<double> frequencies;
   for (const Spectrum::Pair& pair : rotary({.dim = dim, .base = base}).pairs)
-    speeds.push_back(static_cast<double>(pair.speed));
-  return doubles(speeds, {static_cast<int64_t>(speeds.size())});
+    frequencies.push_back(static_cast<double>(pair.frequency));
+  return doubles(frequencies, {static_cast<int64_t>(frequencies.size())});
 }
 
 // XPOS's growth of each pair per position, natural log, [dim / 2]. xi: the factor per position of
@@ -133,18 +133,19 @@ at::Tensor xpos_growth(int64_t dim, double gamma, double scale_base, c10::option
   return doubles(growth, {static_cast<int64_t>(growth.size())});
 }
 
-// The speeds [dim / 2], the gain, and a further factor on scores.
+// The frequencies [dim / 2], the gain, and a further factor on scores.
 std::tuple<at::Tensor, double, double> described(const Spectrum& spectrum, double score_factor) {
-  std::vector<double> speeds;
+  std::vector<double> frequencies;
   for (const Spectrum::Pair& pair : spectrum.pairs)
-    speeds.push_back(static_cast<double>(pair.speed));
-  return {doubles(speeds, {static_cast<int64_t>(speeds.size())}), spectrum.gain, score_factor};
+    frequencies.push_back(static_cast<double>(pair.frequency));
+  return {doubles(frequencies, {static_cast<int64_t>(frequencies.size())}), spectrum.gain,
+          score_factor};
 }
 
 // The same for a stretch in Hugging Face's format and a sequence of `length` tokens.
-std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base,
-                                                        const std::string& stretch, int64_t length,
-                                                        int64_t train_length) {
+std::tuple<at::Tensor, double, double> stretched_frequencies(int64_t dim, double base,
+                                                             const std::string& stretch,
+                                                             int64_t length, int64_t train_length) {
   const nlohmann::json given = json_or_word(stretch);
   const nlohmann::json object =
       given.is_string() ? scaling_of_words(given.get<std::string>(), "stretch") : given;
@@ -156,14 +157,15 @@ std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base
   if (scaling.partial)
     fail("stretch: expected no partial_rotary_factor, as dim is the rotated part");
   if (!scaling.sections.empty())
-    fail("stretch: expected no mrope_section, as these are the speeds of one axis");
+    fail("stretch: expected no mrope_section, as these are the frequencies of one axis");
   return described(stretched(rotary({.dim = dim, .base = scaling.base.value_or(base)}),
                              stretch_of(scaling, length)),
                    scaling.score_factor);
 }
 
 // The same for the first group of layers of a config.json.
-std::tuple<at::Tensor, double, double> config_speeds(const std::string& config, int64_t length) {
+std::tuple<at::Tensor, double, double> config_frequencies(const std::string& config,
+                                                          int64_t length) {
   const RopeConfig rope = read_hugging_face(parse_json(config, "config.json"))[0];
   if (!rope.rotates) {
     fail("config.json: model_type: expected a model that rotates queries and keys, but got \"" +
@@ -194,7 +196,7 @@ std::tuple<at::Tensor, at::Tensor> rope_cos_sin(const at::Tensor& positions, int
   std::vector<double> cosines, sines;
   for (const int64_t position : integers("rope_cos_sin: positions", positions))
     for (const Rotation::Pair& pair : plan.pairs) {
-      const CosSin angle = cos_sin(pair.speed * position);
+      const CosSin angle = cos_sin(pair.frequency * position);
       cosines.push_back(angle.cos);
       sines.push_back(angle.sin);
     }
@@ -232,14 +234,15 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
       "xpos_growth(int dim, float gamma=0.4, float scale_base=512.0, float? xi=None) -> Tensor",
       xpos_growth);
   library.def(
-      "stretched_speeds(int dim, float base=10000.0, str stretch='null', int length=1, "
+      "stretched_frequencies(int dim, float base=10000.0, str stretch='null', int length=1, "
       "int train_length=0) -> (Tensor, float, float)",
-      stretched_speeds);
-  library.def("config_speeds(str config, int length=1) -> (Tensor, float, float)", config_speeds);
+      stretched_frequencies);
+  library.def("config_frequencies(str config, int length=1) -> (Tensor, float, float)",
+              config_frequencies);
   library.def(
       "query_factors(Tensor positions, str law, int length=0, float strength=0.0) -> Tensor",
       query_factors_op);
-  library.def("rope_speeds(int dim, float base=10000.0) -> Tensor", rope_speeds);
+  library.def("rope_frequencies(int dim, float base=10000.0) -> Tensor", rope_frequencies);
   library.def("rope_cos_sin(Tensor positions, int dim, float base=10000.0) -> (Tensor, Tensor)",
               rope_cos_sin);
 }

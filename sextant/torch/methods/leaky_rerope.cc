@@ -9,9 +9,9 @@
 // positions beyond the window grow faster, and infers with plain rope: `factor` 1/8 here, then the
 // method rope.
 //
-// Positions beyond the window use speeds / factor and a constant phase, both exact at any position.
-// `window` defaults to half of the training length; `log_n` (see piecewise_rotary.h) is on in the
-// official code.
+// Positions beyond the window use frequencies / factor and a constant phase, both exact at any
+// position. `window` defaults to half of the training length; `log_n` (see piecewise_rotary.h) is
+// on in the official code.
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"

@@ -46,7 +46,7 @@ class TrainedRope final : public Method {
   std::vector<ParameterSpec> parameters() const override {
     std::vector<double> logs;
     for (const Spectrum::Pair& pair : spectrum_.pairs)
-      logs.push_back(std::log(std::fabs(static_cast<double>(pair.speed))));
+      logs.push_back(std::log(std::fabs(static_cast<double>(pair.frequency))));
     const auto pairs = static_cast<int64_t>(logs.size());
     return {{.name = "log_freq", .sizes = {pairs}, .initial = tensor_of(logs, {pairs})}};
   }
@@ -61,10 +61,10 @@ class TrainedRope final : public Method {
  private:
   at::Tensor at_positions(const at::Tensor& x, const at::Tensor& rotary_positions,
                           const at::Tensor& log_freq) const {
-    const bool clockwise = !spectrum_.pairs.empty() && spectrum_.pairs.front().speed.high < 0;
-    const at::Tensor speeds = at::exp(log_freq.to(at::kDouble)) * (clockwise ? -1.0 : 1.0);
+    const bool clockwise = !spectrum_.pairs.empty() && spectrum_.pairs.front().frequency.high < 0;
+    const at::Tensor frequencies = at::exp(log_freq.to(at::kDouble)) * (clockwise ? -1.0 : 1.0);
     const at::Tensor at = on_device_of(x, rotary_positions);
-    const at::Tensor angles = positions_of_pairs(at, spectrum_) * speeds;
+    const at::Tensor angles = positions_of_pairs(at, spectrum_) * frequencies;
     return rotated(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), spectrum_);
   }
 

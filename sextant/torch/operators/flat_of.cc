@@ -64,7 +64,7 @@ at::Tensor stacked(const Sweeps& sweeps, std::vector<Turns> SweepOperand::*field
 void pack_rotations(const Sweeps& sweeps, int64_t pairs, FlatOperands& a) {
   const auto count = static_cast<int64_t>(sweeps.size());
   a.pairs = at::full({count, pairs, 3}, -1, at::kLong);
-  a.speeds = at::zeros({count, pairs, 2}, at::kLong);
+  a.frequencies = at::zeros({count, pairs, 2}, at::kLong);
   a.growth = at::zeros({count, pairs}, at::kDouble);
   a.gains = at::empty({count}, at::kDouble);
   for (int64_t n = 0; n < count; ++n) {
@@ -74,7 +74,7 @@ void pack_rotations(const Sweeps& sweeps, int64_t pairs, FlatOperands& a) {
     for (const Rotation::Pair& pair : rotation.pairs) {
       int64_t* columns = a.pairs.data_ptr<int64_t>() + at * 3;
       columns[0] = pair.first, columns[1] = pair.second, columns[2] = pair.axis;
-      write(pair.speed, a.speeds.data_ptr<int64_t>() + at * 2);
+      write(pair.frequency, a.frequencies.data_ptr<int64_t>() + at * 2);
       a.growth.data_ptr<double>()[at++] = pair.growth;
     }
   }
@@ -84,19 +84,19 @@ void pack_rotations(const Sweeps& sweeps, int64_t pairs, FlatOperands& a) {
   a.key_offsets = stacked(sweeps, &SweepOperand::key_offset, pairs);
 }
 
-// Speeds of frames; a sweep without its own has the same rotation in all of them.
+// Frequencies of frames; a sweep without its own has the same rotation in all of them.
 void pack_frame_rotations(const Sweeps& sweeps, int64_t frames, int64_t pairs, FlatOperands& a) {
   const auto count = static_cast<int64_t>(sweeps.size());
-  a.frame_speeds = at::zeros({count, frames, pairs, 2}, at::kLong);
+  a.frame_frequencies = at::zeros({count, frames, pairs, 2}, at::kLong);
   a.frame_gains = at::empty({count, frames}, at::kDouble);
-  int64_t* speeds = a.frame_speeds.data_ptr<int64_t>();
+  int64_t* frequencies = a.frame_frequencies.data_ptr<int64_t>();
   double* gains = a.frame_gains.data_ptr<double>();
   for (const SweepOperand& sweep : sweeps) {
     const bool own = !sweep.of_frames.empty();
-    for (int64_t n = 0; n < frames; ++n, speeds += 2 * pairs) {
+    for (int64_t n = 0; n < frames; ++n, frequencies += 2 * pairs) {
       const Rotation& rotation = own ? sweep.of_frames[static_cast<size_t>(n)] : sweep.rotation;
       for (size_t f = 0; f < rotation.pairs.size(); ++f)
-        write(rotation.pairs[f].speed, speeds + 2 * f);
+        write(rotation.pairs[f].frequency, frequencies + 2 * f);
       *gains++ = rotation.gain;
     }
   }

@@ -16,9 +16,9 @@ namespace {
 template <class A, class F>
 void each_argument(A& a, F&& f) {
   f(a.q), f(a.k), f(a.v), f(a.scale), f(a.frames), f(a.key_ranges);
-  f(a.pairs), f(a.speeds), f(a.growth), f(a.gains);
+  f(a.pairs), f(a.frequencies), f(a.growth), f(a.gains);
   f(a.query_rotary_positions), f(a.key_rotary_positions), f(a.query_offsets), f(a.key_offsets);
-  f(a.frame_speeds), f(a.frame_gains), f(a.farthest);
+  f(a.frame_frequencies), f(a.frame_gains), f(a.farthest);
   each_operand([&](auto operand) {
     if constexpr (operand.presence == Presence::kOptional) f(tensor_of(operand.of(a)));
     if constexpr (operand.has(Axis::kRows)) f(operand.of(a).row_at);
@@ -71,15 +71,19 @@ std::vector<RotationTensor> rotation_tensors(const FlatOperands& a) {
   Size pairs;
   if (a.pairs.defined() && a.pairs.dim() == 3) pairs = {Size::kExactly, a.pairs.sym_size(1)};
   return {{"pairs", &a.pairs, at::kLong, {sweeps, pairs, 3}},
-          {"speeds", &a.speeds, at::kLong, {sweeps, pairs, 2}, true},
+          {"frequencies", &a.frequencies, at::kLong, {sweeps, pairs, 2}, true},
           {"growth", &a.growth, at::kDouble, {sweeps, pairs}},
           {"gains", &a.gains, at::kDouble, {sweeps}},
           {"query_rotary_positions", &a.query_rotary_positions, at::kLong, of_queries},
           {"key_rotary_positions", &a.key_rotary_positions, at::kLong, of_keys},
           {"query_offsets", &a.query_offsets, at::kLong, {sweeps, pairs, 2}},
           {"key_offsets", &a.key_offsets, at::kLong, {sweeps, pairs, 2}},
-          {"frame_speeds", &a.frame_speeds, at::kLong, {sweeps, frames, pairs, 2}},
-          {"frame_gains", &a.frame_gains, at::kDouble, {sweeps, frames}, a.frame_speeds.defined()}};
+          {"frame_frequencies", &a.frame_frequencies, at::kLong, {sweeps, frames, pairs, 2}},
+          {"frame_gains",
+           &a.frame_gains,
+           at::kDouble,
+           {sweeps, frames},
+           a.frame_frequencies.defined()}};
 }
 
 Turns turns_at(const int64_t* halves) {
@@ -98,13 +102,13 @@ Rotation rotation_at(const FlatOperands& a, int64_t sweep) {
   Rotation rotation;
   const int64_t pairs = a.pairs.size(1);
   const int64_t* columns = a.pairs.data_ptr<int64_t>() + sweep * pairs * 3;
-  const int64_t* speeds = a.speeds.data_ptr<int64_t>() + sweep * pairs * 2;
-  for (int64_t f = 0; f < pairs; ++f, columns += 3, speeds += 2) {
+  const int64_t* frequencies = a.frequencies.data_ptr<int64_t>() + sweep * pairs * 2;
+  for (int64_t f = 0; f < pairs; ++f, columns += 3, frequencies += 2) {
     if (columns[0] == -1) continue;
     const double growth = a.growth.defined() ? a.growth.data_ptr<double>()[sweep * pairs + f] : 0;
     rotation.pairs.push_back({.first = column("first", columns[0]),
                               .second = column("second", columns[1]),
-                              .speed = turns_at(speeds),
+                              .frequency = turns_at(frequencies),
                               .growth = growth,
                               .axis = column("axis", columns[2])});
   }
@@ -124,16 +128,16 @@ std::vector<Turns> offsets_at(const FlatOperands& a, const at::Tensor& offsets, 
 
 std::vector<Rotation> rotations_of_frames(const FlatOperands& a, int64_t sweep,
                                           const Rotation& like) {
-  if (!a.frame_speeds.defined() || like.pairs.empty()) return {};
+  if (!a.frame_frequencies.defined() || like.pairs.empty()) return {};
   std::vector<Rotation> all(static_cast<size_t>(a.frames.size(0)), like);
   const int64_t pairs = a.pairs.size(1);
   const int64_t* columns = a.pairs.data_ptr<int64_t>() + sweep * pairs * 3;
   for (size_t n = 0; n < all.size(); ++n) {
     const int64_t frame = sweep * a.frames.size(0) + static_cast<int64_t>(n);
-    const int64_t* speeds = a.frame_speeds.data_ptr<int64_t>() + frame * pairs * 2;
+    const int64_t* frequencies = a.frame_frequencies.data_ptr<int64_t>() + frame * pairs * 2;
     size_t at = 0;
     for (int64_t f = 0; f < pairs; ++f)
-      if (columns[f * 3] != -1) all[n].pairs[at++].speed = turns_at(speeds + f * 2);
+      if (columns[f * 3] != -1) all[n].pairs[at++].frequency = turns_at(frequencies + f * 2);
     all[n].gain = a.frame_gains.data_ptr<double>()[frame];
   }
   return all;
@@ -149,10 +153,10 @@ std::string arguments_schema() {
     if (operand.has(Axis::kRows)) operands += tensor + "_rows=None";
   });
   return "Tensor q, Tensor k, Tensor v, float scale, Tensor frames, Tensor key_ranges, *, "
-         "Tensor? pairs=None, Tensor? speeds=None, Tensor? growth=None, Tensor? gains=None, "
+         "Tensor? pairs=None, Tensor? frequencies=None, Tensor? growth=None, Tensor? gains=None, "
          "Tensor? query_rotary_positions=None, Tensor? key_rotary_positions=None, "
          "Tensor? query_offsets=None, Tensor? key_offsets=None, "
-         "Tensor? frame_speeds=None, Tensor? frame_gains=None, int farthest=0" +
+         "Tensor? frame_frequencies=None, Tensor? frame_gains=None, int farthest=0" +
          operands +
          ", Tensor? pages=None, int key_rows=0, float softcap=0, float dropout_p=0, "
          "Tensor? dropout_seed=None, int dropout_first_query=0, bool whole_lse=False, "
@@ -174,8 +178,8 @@ FlatOperands pop_arguments(torch::jit::Stack& stack) {
 
 std::vector<SweepOperand> sweeps_of(const FlatOperands& arguments) {
   FlatOperands a = arguments;
-  for (at::Tensor* x : {&a.pairs, &a.speeds, &a.growth, &a.gains, &a.query_offsets, &a.key_offsets,
-                        &a.frame_speeds, &a.frame_gains})
+  for (at::Tensor* x : {&a.pairs, &a.frequencies, &a.growth, &a.gains, &a.query_offsets,
+                        &a.key_offsets, &a.frame_frequencies, &a.frame_gains})
     if (x->defined()) *x = x->contiguous();
   std::vector<SweepOperand> sweeps(static_cast<size_t>(a.key_ranges.size(0)));
   for (size_t n = 0; n < sweeps.size(); ++n) {
@@ -207,8 +211,8 @@ void check_arguments(const FlatOperands& a) {
     check_tensor(name, *x, type, sizes);
     check_on_cpu(name, *x, /*meta=*/true);
   }
-  if (a.frame_gains.defined() && !a.frame_speeds.defined())
-    refuse("frame_gains", "a tensor where there are frame_speeds, and only there", "a tensor");
+  if (a.frame_gains.defined() && !a.frame_frequencies.defined())
+    refuse("frame_gains", "a tensor where there are frame_frequencies, and only there", "a tensor");
   for (const auto& [name, x] :
        {std::pair{"frames", &a.frames}, {"key_ranges", &a.key_ranges}, {"pages", &a.pages}})
     check_on_cpu(name, *x, /*meta=*/true);

@@ -8,12 +8,13 @@
 //   frames                  int64 [frames, 7]: the fields of sextant::Frame in their order
 //   key_ranges              int64 [S, 1 or batch, queries, 2]: key rows [first, last)
 //   pairs                   int64 [S, P, 3], or none: first column, second column, axis. A sweep
-//                           with fewer pairs is padded with first = -1. Pairs need speeds.
-//   speeds                  int64 [S, P, 2], or none: the high and low 64 bits of sextant::Turns
+//                           with fewer pairs is padded with first = -1. Pairs need
+//                           frequencies.
+//   frequencies             int64 [S, P, 2], or none: the high and low 64 bits of sextant::Turns
 //   growth                  float64 [S, P], or none: natural log per position
 //   gains                   float64 [S], or none
-//   frame_speeds            int64 [S, frames, P, 2], or none: speeds of each frame, if they differ
-//   frame_gains             float64 [S, frames]: if and only if there are frame_speeds
+//   frame_frequencies       int64 [S, frames, P, 2], or none: of each frame, if they differ
+//   frame_gains             float64 [S, frames]: if and only if there are frame_frequencies
 //   query_rotary_positions  int64 [S, 1 or batch, axes, queries], or none: those of the frames
 //   key_rotary_positions    int64 [S, 1 or batch, axes, keys], or none: those of the frames
 //   query_offsets           int64 [S, P, 2], or none: sextant::Turns that are added to the phase
@@ -44,9 +45,9 @@ std::string arguments_schema();
 // Absent tensors are undefined.
 struct FlatOperands : TensorData {
   at::Tensor frames, key_ranges;
-  at::Tensor pairs, speeds, growth, gains;
+  at::Tensor pairs, frequencies, growth, gains;
   at::Tensor query_rotary_positions, key_rotary_positions, query_offsets, key_offsets;
-  at::Tensor frame_speeds, frame_gains;
+  at::Tensor frame_frequencies, frame_gains;
 };
 
 // Append the arguments to a stack in the order of the schema, and remove them from its end.

@@ -18,7 +18,7 @@ class RotatedRows : public torch::autograd::Function<RotatedRows> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const at::Tensor& rotary_positions, const Rotation* rotation) {
     Rotation back = *rotation;
-    for (Rotation::Pair& pair : back.pairs) pair.speed = Turns{} - pair.speed;
+    for (Rotation::Pair& pair : back.pairs) pair.frequency = Turns{} - pair.frequency;
     keep(context, std::move(back));
     context->save_for_backward({rotary_positions});
     return rotated_rows(x, rotary_positions, *rotation);

@@ -1,5 +1,5 @@
-// cos and sin of rotary positions are within 0.53 ulp for any speed, offset and position, and their
-// bits do not depend on how the positions are split into runs.
+// cos and sin of rotary positions are within 0.53 ulp for any frequency, offset and position, and
+// their bits do not depend on how the positions are split into runs.
 #include "sextant/attention/rotary/cos_sin.h"
 
 #include <gtest/gtest.h>
@@ -23,12 +23,12 @@ struct Values {
   std::vector<float> cos, sin;
 };
 
-Values values(Turns speed, Turns offset, const std::vector<PositionRun>& runs) {
+Values values(Turns frequency, Turns offset, const std::vector<PositionRun>& runs) {
   int64_t count = 0;
   for (const PositionRun& run : runs) count += run.count;
   Values result = {std::vector<float>(static_cast<size_t>(count)),
                    std::vector<float>(static_cast<size_t>(count))};
-  cos_sin_of_positions(speed, offset, runs, result.cos.data(), result.sin.data());
+  cos_sin_of_positions(frequency, offset, runs, result.cos.data(), result.sin.data());
   return result;
 }
 
@@ -39,15 +39,17 @@ double ulps(float value, double truth) {
 }
 
 // cos_sin() itself is within 2^-26 ulp of float32.
-void expect_right(Turns speed, Turns offset, const PositionRun& run) {
+void expect_right(Turns frequency, Turns offset, const PositionRun& run) {
   constexpr double kMost = 0.53;
-  const Values got = values(speed, offset, {run});
+  const Values got = values(frequency, offset, {run});
   for (int64_t n = 0; n < run.count; ++n) {
-    const CosSin truth = cos_sin(offset + speed * (run.first + n * run.step));
+    const CosSin truth = cos_sin(offset + frequency * (run.first + n * run.step));
     ASSERT_LE(ulps(got.cos[static_cast<size_t>(n)], truth.cos), kMost)
-        << "cos " << n << " from " << run.first << ", speed " << speed.high << " " << speed.low;
+        << "cos " << n << " from " << run.first << ", frequency " << frequency.high << " "
+        << frequency.low;
     ASSERT_LE(ulps(got.sin[static_cast<size_t>(n)], truth.sin), kMost)
-        << "sin " << n << " from " << run.first << ", speed " << speed.high << " " << speed.low;
+        << "sin " << n << " from " << run.first << ", frequency " << frequency.high << " "
+        << frequency.low;
   }
 }
 
@@ -70,41 +72,41 @@ std::vector<PositionRun> singly(const std::vector<PositionRun>& runs) {
 
 // Compares one call for all runs with one call per position, and with one call for all positions as
 // runs of length 1.
-void expect_same_bits_singly(Turns speed, Turns offset, const std::vector<PositionRun>& runs) {
-  const Values together = values(speed, offset, runs);
+void expect_same_bits_singly(Turns frequency, Turns offset, const std::vector<PositionRun>& runs) {
+  const Values together = values(frequency, offset, runs);
   Values alone;
   for (const PositionRun& time : singly(runs)) {
-    const Values one = values(speed, offset, {time});
+    const Values one = values(frequency, offset, {time});
     alone.cos.push_back(one.cos[0]);
     alone.sin.push_back(one.sin[0]);
   }
   expect_same_bits(together, alone);
-  expect_same_bits(together, values(speed, offset, singly(runs)));
+  expect_same_bits(together, values(frequency, offset, singly(runs)));
 }
 
-// Speeds from 1/4 turn per step down to 2^-60, slower than the slowest pair of any model.
+// Frequencies from 1/4 turn per step down to 2^-60, slower than the slowest pair of any model.
 template <class Use>
-void for_speeds(const Use& use) {
+void for_frequencies(const Use& use) {
   std::mt19937_64 random(1);
   for (int shift = 2; shift <= 60; ++shift) {
-    const Turns speed = {random() >> shift, random()};
-    use(shift % 3 == 0 ? Turns{} - speed : speed, Turns{random(), random()},
+    const Turns frequency = {random() >> shift, random()};
+    use(shift % 3 == 0 ? Turns{} - frequency : frequency, Turns{random(), random()},
         static_cast<int64_t>(random() >> 33));
   }
 }
 
 void expect_right_everywhere() {
-  for_speeds([](Turns speed, Turns offset, int64_t far) {
-    expect_right(speed, {}, {.first = 0, .count = 1100});
-    expect_right(speed, {}, {.first = -700, .count = 1100});
-    expect_right(speed, {}, {.first = far, .count = 1100});
-    expect_right(speed, offset, {.first = -far, .count = 1100});
+  for_frequencies([](Turns frequency, Turns offset, int64_t far) {
+    expect_right(frequency, {}, {.first = 0, .count = 1100});
+    expect_right(frequency, {}, {.first = -700, .count = 1100});
+    expect_right(frequency, {}, {.first = far, .count = 1100});
+    expect_right(frequency, offset, {.first = -far, .count = 1100});
   });
   for (const double base : {1e4, 5e5, 1e7}) {
     for (const Rotation::Pair& pair : rotation(rotary({.dim = 64, .base = base})).pairs) {
-      expect_right(pair.speed, {}, {.first = 0, .count = 300});
-      expect_right(pair.speed, {}, {.first = 1000000, .count = 300});
-      expect_right(pair.speed, {}, {.first = (int64_t{1} << 31) - 300, .count = 300});
+      expect_right(pair.frequency, {}, {.first = 0, .count = 300});
+      expect_right(pair.frequency, {}, {.first = 1000000, .count = 300});
+      expect_right(pair.frequency, {}, {.first = (int64_t{1} << 31) - 300, .count = 300});
     }
   }
 }
@@ -112,40 +114,40 @@ void expect_right_everywhere() {
 // At one position of the run the phase is a quarter turn or within 2^-12 to 2^-124 turns of one.
 void expect_right_beside_zeros() {
   std::mt19937_64 random(2);
-  for_speeds([&](Turns speed, Turns, int64_t far) {
+  for_frequencies([&](Turns frequency, Turns, int64_t far) {
     for (int nearness = 12; nearness <= 124; nearness += 7) {
       const Turns rest = nearness < 64 ? Turns{uint64_t{1} << (64 - nearness), random()}
                                        : Turns{0, uint64_t{1} << (128 - nearness)};
       const int64_t time = far + static_cast<int64_t>(random() % 300);
-      const Turns zero = kQuarter * nearness - speed * time;
-      expect_right(speed, zero, {.first = far, .count = 300});
-      expect_right(speed, zero + rest, {.first = far, .count = 300});
-      expect_right(speed, zero - rest, {.first = far, .count = 300});
+      const Turns zero = kQuarter * nearness - frequency * time;
+      expect_right(frequency, zero, {.first = far, .count = 300});
+      expect_right(frequency, zero + rest, {.first = far, .count = 300});
+      expect_right(frequency, zero - rest, {.first = far, .count = 300});
     }
   });
 }
 
 void expect_same_bits_in_any_runs() {
   std::mt19937_64 random(3);
-  for_speeds([&](Turns speed, Turns offset, int64_t far) {
+  for_frequencies([&](Turns frequency, Turns offset, int64_t far) {
     const int64_t first = (random() % 2 == 0 ? far : -far) % 100000;
-    expect_same_bits_singly(speed, offset, {{.first = far, .count = 70}});
-    expect_same_bits_singly(speed, {}, {{.first = first, .count = 1100}});
+    expect_same_bits_singly(frequency, offset, {{.first = far, .count = 70}});
+    expect_same_bits_singly(frequency, {}, {{.first = first, .count = 1100}});
     // Runs that begin anywhere in a long one, across the positions where the kernel's anchors
     // change.
-    const Values whole = values(speed, offset, {{.first = first, .count = 6000}});
+    const Values whole = values(frequency, offset, {{.first = first, .count = 6000}});
     for (int64_t n = 0; n < 30; ++n) {
       const auto at = static_cast<int64_t>(random() % 4900);
       const auto count = static_cast<int64_t>(1 + random() % 1100);
       const auto part = [&](const std::vector<float>& x) {
         return std::vector<float>(x.begin() + at, x.begin() + at + count);
       };
-      expect_same_bits(values(speed, offset, {{.first = first + at, .count = count}}),
+      expect_same_bits(values(frequency, offset, {{.first = first + at, .count = count}}),
                        {part(whole.cos), part(whole.sin)});
     }
     for (const int64_t step : {-1, 2, -7, 32, 129, 2051, 1000003})
-      expect_same_bits_singly(speed, offset, {{.first = first, .step = step, .count = 50}});
-    expect_same_bits_singly(speed, {},
+      expect_same_bits_singly(frequency, offset, {{.first = first, .step = step, .count = 50}});
+    expect_same_bits_singly(frequency, {},
                             {{.first = first, .step = 0, .count = 5},
                              {.first = first + 1, .step = 0, .count = 5},
                              {.first = -5, .count = 40},
@@ -166,16 +168,17 @@ Turns phase_of_tie(std::mt19937_64& random) {
 
 void expect_same_bits_of_ties_in_any_runs() {
   std::mt19937_64 random(4);
-  for_speeds([&](Turns speed, Turns, int64_t far) {
+  for_frequencies([&](Turns frequency, Turns, int64_t far) {
     for (int n = 0; n < 20; ++n) {
       const int64_t time = (n % 2 == 0 ? far : -far) + n;
-      const Turns offset = phase_of_tie(random) - speed * time - (n % 4 < 2 ? Turns{} : kQuarter);
-      const Values alone = values(speed, offset, {{.first = time, .count = 1}});
+      const Turns offset =
+          phase_of_tie(random) - frequency * time - (n % 4 < 2 ? Turns{} : kQuarter);
+      const Values alone = values(frequency, offset, {{.first = time, .count = 1}});
       for (const int64_t step : {1, 1, 1, 1, 2, -3, 900}) {
         const auto before = static_cast<int64_t>(random() % 3000);
         const PositionRun run = {
             .first = time - before * step, .step = step, .count = before + 200};
-        const Values all = values(speed, offset, {run});
+        const Values all = values(frequency, offset, {run});
         const auto at = static_cast<size_t>(before);
         expect_same_bits(alone, {{all.cos[at]}, {all.sin[at]}});
       }
@@ -189,12 +192,12 @@ TEST(CosSinOfTimes, AreRightToTheLastBitOrTheOneBesideIt) {
 
 TEST(CosSinOfTimes, AreRightBesideZeros) { on_every_target(expect_right_beside_zeros); }
 
-// The slowest possible speeds: all values lie next to a zero.
+// The slowest possible frequencies: all values lie next to a zero.
 TEST(CosSinOfTimes, AreRightWhereAllTimesAreBesideAZero) {
   on_every_target([] {
-    for (const Turns speed : {Turns{0, 1}, Turns{0, 0x8765}, Turns{1, 0}, Turns{1 << 20, 5}})
+    for (const Turns frequency : {Turns{0, 1}, Turns{0, 0x8765}, Turns{1, 0}, Turns{1 << 20, 5}})
       for (int64_t quarter = 0; quarter < 4; ++quarter)
-        for (const Turns step : {speed, Turns{} - speed}) {
+        for (const Turns step : {frequency, Turns{} - frequency}) {
           expect_right(step, kQuarter * quarter, {.first = -150, .count = 300});
           expect_right(step, kQuarter * quarter, {.first = (int64_t{1} << 31) - 99, .count = 99});
         }
@@ -210,7 +213,7 @@ TEST(CosSinOfTimes, AreRightAtPartsOfATurn) {
   });
 }
 
-TEST(CosSinOfTimes, StandStillWithoutASpeed) {
+TEST(CosSinOfTimes, StandStillWithoutAFrequency) {
   for (const Turns offset : {Turns{}, kQuarter, Turns{123, 456}, Turns{uint64_t{1} << 60, 7}}) {
     expect_right({}, offset, {.first = -3, .count = 300});
     expect_same_bits_singly({}, offset, {{.first = -3, .count = 300}});

@@ -55,7 +55,7 @@ TEST(EngineWords, InterpolateTheSlowestPairAndAreThereForEveryEngine) {
       const RopeConfig written = read_again(words.hugging_face.text);
       EXPECT_EQ(declared_length(written), kLength) << name;
       const auto slowest = [](const RopeConfig& setting) {
-        return static_cast<double>(spectrum_of(setting, kLength).pairs.back().speed);
+        return static_cast<double>(spectrum_of(setting, kLength).pairs.back().frequency);
       };
       const double factor = slowest(written) / slowest(read_again(config.dump()));
       EXPECT_NEAR(factor, std::string(name) == "direct" ? 1 : 0.5, 1e-9) << name;

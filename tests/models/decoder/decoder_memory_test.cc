@@ -26,7 +26,7 @@ using ::testing::ThrowsMessage;
 // Decoders with each relative method, with tables for 3 kLength positions.
 std::vector<std::pair<std::string, Decoder>> relative_decoders() {
   DecoderOptions options = tiny();
-  options.key_heads = options.heads;  // rope-mixed has speeds for each head
+  options.key_heads = options.heads;  // rope-mixed has frequencies for each head
   const ModelShape shape = model_shape(options, 3 * kLength);
   std::vector<std::pair<std::string, Decoder>> all;
   for (const MethodInfo& info : methods()) {

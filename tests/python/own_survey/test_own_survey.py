@@ -34,8 +34,8 @@ class Alibi(sextant.Encoding):
 
 
 class Rope(sextant.Encoding):
-    def speeds(self):
-        return sextant.tables.rope_speeds(self.head_dim)
+    def frequencies(self):
+        return sextant.tables.rope_frequencies(self.head_dim)
 
 
 class Everything(sextant.Encoding):

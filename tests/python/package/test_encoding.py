@@ -10,7 +10,7 @@ import sextant
 
 BATCH, HEADS, KEY_HEADS, LENGTH, COLUMNS = 2, 4, 2, 7, 6
 SIZES = {"heads": HEADS, "key_heads": KEY_HEADS, "head_dim": COLUMNS, "train_length": LENGTH}
-SPEEDS = torch.tensor([1.0, 0.1], dtype=torch.float64)
+FREQUENCIES = torch.tensor([1.0, 0.1], dtype=torch.float64)
 
 
 class Everything(sextant.Encoding):
@@ -52,9 +52,9 @@ class Everything(sextant.Encoding):
     def query_scale(self, q, positions):
         return (positions + 2).log() + 0.1 * q.mean(3)
 
-    def speeds(self):
-        if "speeds" not in self.without:
-            return SPEEDS
+    def frequencies(self):
+        if "frequencies" not in self.without:
+            return FREQUENCIES
 
     def phases(self, k, positions):
         if "phases" not in self.without:
@@ -93,9 +93,9 @@ def plainly(e, q, k, v, causal=True, first=None):
     q = q * factor[..., None]
     row = distance.clamp(-2, 2).long() + 2
     plain_q, plain_k = q, k
-    if e.speeds() is not None:
-        q = plain_rotated(q, at_query[:, None] * SPEEDS, e.pairing)
-        k = plain_rotated(k, at_key[:, None] * SPEEDS, e.pairing)
+    if e.frequencies() is not None:
+        q = plain_rotated(q, at_query[:, None] * FREQUENCIES, e.pairing)
+        k = plain_rotated(k, at_key[:, None] * FREQUENCIES, e.pairing)
     p = q @ k.transpose(2, 3)
     p = p + torch.einsum("bhqc,hqkc->bhqk", plain_q[..., :4], e.vectors[:, row])
     p = p + torch.einsum("bhkc,qkc->bhqk", plain_k, e.of_keys * distance[..., None].cos())
@@ -165,7 +165,7 @@ class OwnEncoding(unittest.TestCase):
                                    for a, b in ((0, 3), (3, 7))], 2), x)
 
     def test_decoding_row_by_row_equals_prefill(self):
-        for without in ((), ("phases",), ("phases", "speeds")):
+        for without in ((), ("phases",), ("phases", "frequencies")):
             with self.subTest(without=without), torch.no_grad():
                 e = Everything(without=without, **SIZES)
                 q, k, v = heads()
@@ -243,10 +243,10 @@ class OwnEncoding(unittest.TestCase):
             self.close(out.double(), exact, 0.02)
             self.close(e.float()(*(t.float() for t in x)).double(), exact, 2e-5)
 
-    def test_speeds_are_those_of_rope(self):
+    def test_frequencies_are_those_of_rope(self):
         class Rope(sextant.Encoding):
-            def speeds(self):
-                return sextant.tables.rope_speeds(COLUMNS)
+            def frequencies(self):
+                return sextant.tables.rope_frequencies(COLUMNS)
 
         x = heads(dtype=torch.float32)
         far = {"first_query": 10**6, "first_key": 10**6}

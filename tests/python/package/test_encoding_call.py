@@ -23,8 +23,8 @@ class Alibi(sextant.Encoding):
 
 
 class Rope(sextant.Encoding):
-    def speeds(self):
-        return sextant.tables.rope_speeds(6)
+    def frequencies(self):
+        return sextant.tables.rope_frequencies(6)
 
 
 POSITIONS = torch.tensor([0, 1, 5, 6, 7, 20, 21])
@@ -236,7 +236,7 @@ class Lengths(unittest.TestCase):
     def test_an_encoding_of_ones_own(self):
         sink = torch.zeros(HEADS, dtype=torch.float64)
         for e, call in ((Everything(**SIZES), {}),
-                        (Everything(without=("speeds", "phases"), **SIZES), {"causal": False}),
+                        (Everything(without=("frequencies", "phases"), **SIZES), {"causal": False}),
                         (Alibi(heads=HEADS, key_heads=KEY_HEADS),
                          {"window": 5, "scale": 0.5, "sink": sink, "softcap": 3.0})):
             with self.subTest(type(e).__name__, **call):

@@ -32,7 +32,7 @@ class Refusals(unittest.TestCase):
         self.expect(r"Mine.sink: expected \[heads=4\], but got \[3\]", "sink", z(3))
         self.expect(r"Mine.phases: expected .*keys=7, pairs\], but got \[6, 2\]", "phases", z(6, 2))
         self.expect(r"Mine.phases: expected at most 3 pairs", "phases", z(7, 4))
-        self.expect(r"Mine.speeds: expected at most 3 pairs", "speeds", z(4))
+        self.expect(r"Mine.frequencies: expected at most 3 pairs", "frequencies", z(4))
 
     def test_a_wrong_kind_of_value(self):
         self.expect(r"Mine.bias: expected a tensor of floating point numbers, but got float",
@@ -47,9 +47,10 @@ class Refusals(unittest.TestCase):
                     (torch.zeros(3, 6), torch.full((7,), 2**32)))
         self.expect(r"Mine.on_query: expected a pair .* got torch.bool", "on_query",
                     (torch.zeros(3, 6), torch.ones(7, dtype=torch.bool)))
-        self.expect("Mine.speeds: expected finite numbers", "speeds",
+        self.expect("Mine.frequencies: expected finite numbers", "frequencies",
                     torch.tensor([1.0, torch.nan]))
-        self.expect("Mine.speeds: expected constants", "speeds", torch.zeros(2, requires_grad=True))
+        self.expect("Mine.frequencies: expected constants", "frequencies",
+                    torch.zeros(2, requires_grad=True))
         self.expect("Mine.phases: expected a key at the position of each query", "phases",
                     torch.zeros(7, 2), first_query=7)
 

@@ -12,7 +12,7 @@ from made_methods import HEADS, HEAD_DIM, options_of
 
 
 class Rope(sextant.Encoding):
-    def speeds(self):
+    def frequencies(self):
         return 10000 ** -(torch.arange(0, self.head_dim, 2) / self.head_dim)
 
 

@@ -1,4 +1,4 @@
-"""Tables of sextant.tables: rotation speeds of a stretch alone."""
+"""Tables of sextant.tables: rotation frequencies of a stretch alone."""
 
 import unittest
 
@@ -6,12 +6,12 @@ import torch
 from sextant import tables
 
 
-class StretchedSpeeds(unittest.TestCase):
+class StretchedFrequencies(unittest.TestCase):
     def test_are_those_of_interpolated_positions(self):
-        plain, gain, factor = tables.stretched_speeds(8)
+        plain, gain, factor = tables.stretched_frequencies(8)
         self.assertTrue(torch.equal(plain, 10000.0 ** (-torch.arange(4, dtype=torch.float64) / 4)))
         self.assertEqual((gain, factor), (1.0, 1.0))
-        slow, _, _ = tables.stretched_speeds(8, stretch="pi*8", train_length=128, length=1024)
+        slow, _, _ = tables.stretched_frequencies(8, stretch="pi*8", train_length=128, length=1024)
         self.assertLess((slow * 8 - plain).abs().max().item(), 1e-15)
 
     def test_refuse_what_is_not_of_the_stretch(self):
@@ -20,7 +20,7 @@ class StretchedSpeeds(unittest.TestCase):
                             ({"mrope_section": [2, 1, 1]}, "mrope_section"),
                             ({"turns": 3}, "turns")):
             with self.assertRaisesRegex(RuntimeError, named):
-                tables.stretched_speeds(8, stretch={**pi, **more}, train_length=128)
+                tables.stretched_frequencies(8, stretch={**pi, **more}, train_length=128)
 
 
 if __name__ == "__main__":

@@ -225,7 +225,7 @@ class Stretch(unittest.TestCase):
         expected = logits("llama", model)
         self.assert_close(logits("llama", ours.stretch(model, "rope")), expected, 2e-3)
 
-    def test_other_speeds_than_the_configurations_are_refused(self):
+    def test_other_frequencies_than_the_configurations_are_refused(self):
         model = build("llama")
         for module in model.modules():
             if hasattr(module, "inv_freq"):

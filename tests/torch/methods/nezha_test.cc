@@ -14,9 +14,9 @@ constexpr int64_t kClip = 3;
 // A vector for each query and key: sines and cosines of clip(j - i) + shift, interleaved.
 at::Tensor vectors(const Layout& p, int64_t shift, int64_t width) {
   const at::Tensor rotary_positions = (-distances(p)).clamp(-kClip, kClip) + shift;
-  const at::Tensor speeds =
+  const at::Tensor frequencies =
       at::pow(10000.0, -2 * at::arange(width / 2, at::kDouble) / static_cast<double>(width));
-  const at::Tensor angles = rotary_positions.unsqueeze(2) * speeds;
+  const at::Tensor angles = rotary_positions.unsqueeze(2) * frequencies;
   return at::stack({angles.sin(), angles.cos()}, 3).flatten(2);
 }
 

@@ -36,13 +36,13 @@ struct Trial {
 void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.method << trial.options; }
 
 // Sum over pairs of Re(q conj(k) e^{i angle}), that is q . rotated k, for half-split pairs of
-// speeds 10000^(-2f/R).
+// frequencies 10000^(-2f/R).
 at::Tensor dense_scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& relative) {
   const int64_t half = q.size(3) / 2;
   at::Tensor scores;
   for (int64_t f = 0; f < half; ++f) {
-    const double speed = std::pow(10000.0, -static_cast<double>(f) / static_cast<double>(half));
-    const at::Tensor cos = at::cos(relative * speed), sin = at::sin(relative * speed);
+    const double frequency = std::pow(10000.0, -static_cast<double>(f) / static_cast<double>(half));
+    const at::Tensor cos = at::cos(relative * frequency), sin = at::sin(relative * frequency);
     const auto column = [](const at::Tensor& x, int64_t c) { return x.narrow(3, c, 1); };
     const at::Tensor q1 = column(q, f), q2 = column(q, f + half);
     const at::Tensor k1 = column(k, f).transpose(2, 3), k2 = column(k, f + half).transpose(2, 3);

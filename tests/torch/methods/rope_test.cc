@@ -13,9 +13,9 @@ namespace {
 at::Tensor rotated(const at::Tensor& x, int64_t first_position, int64_t R, double base,
                    bool interleaved) {
   const at::Tensor position = at::arange(x.size(2), at::kDouble) + first_position;
-  const at::Tensor speed =
+  const at::Tensor frequency =
       at::pow(at::full({1}, base, at::kDouble), at::arange(0, R, 2, at::kDouble) / -R);
-  const at::Tensor angle = at::outer(position, speed);
+  const at::Tensor angle = at::outer(position, frequency);
   const at::Tensor head = x.narrow(3, 0, R);
   const auto sizes = head.sizes();
   const at::Tensor pairs =
@@ -61,8 +61,8 @@ TEST(RopeMixed, TurnsLongTextsByItsTrainedDirections) {
     return attend_with(*method, q, k, layer.v, p, 0, {&freqs, 1});
   });
   const auto expected = results_of([&](const auto& q, const auto& k, const auto& freqs) {
-    const at::Tensor speeds = freqs.sum(0).view({1, 2, 1, 2});  // token t is at (t, t)
-    const at::Tensor angles = at::arange(1100, at::kDouble).view({1, 1, -1, 1}) * speeds;
+    const at::Tensor frequencies = freqs.sum(0).view({1, 2, 1, 2});  // token t is at (t, t)
+    const at::Tensor angles = at::arange(1100, at::kDouble).view({1, 1, -1, 1}) * frequencies;
     const at::Tensor turns = at::complex(at::cos(angles), at::sin(angles));
     const auto at_angles = [&](const at::Tensor& x) {
       const at::Tensor pairs = at::view_as_complex(x.reshape({1, 2, 1100, 2, 2}));
@@ -93,14 +93,14 @@ TEST(Rope, WithoutTurningChannelsIsPlainAttention) {
   EXPECT_TRUE(at::equal(run("rope", R"({"dim": 0})"), run("none", "{}")));
 }
 
-TEST(Rope, RoundedSpeedsAreOthersButNear) {
+TEST(Rope, RoundedFrequenciesAreOthersButNear) {
   const Layout p = {.batch = 1, .queries = 9, .keys = 9, .first_query = 4000, .first_key = 0};
   const Layer layer(kSmallShape, p);
   const auto run = [&](const char* options) {
     return attend_with(*method_of("rope", kSmallShape, options), layer.q, layer.k, layer.v, p, 0,
                        {});
   };
-  const double apart = largest_difference(run("{}"), run(R"({"float32_speeds": true})"));
+  const double apart = largest_difference(run("{}"), run(R"({"float32_frequencies": true})"));
   EXPECT_GT(apart, 1e-8);
   EXPECT_LT(apart, 1e-3);
 }

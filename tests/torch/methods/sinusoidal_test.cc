@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kModelWidth = kSmallShape.width;
 const Layout kPlacement = {.batch = 2, .queries = 9, .keys = 14, .first_query = 5};
 
-at::Tensor angles(const at::Tensor& speeds) {
-  return at::outer(at::arange(5, 14, at::kDouble), speeds);
+at::Tensor angles(const at::Tensor& frequencies) {
+  return at::outer(at::arange(5, 14, at::kDouble), frequencies);
 }
 
 void expect_added(const std::string& options, const at::Tensor& table, double scale = 1) {

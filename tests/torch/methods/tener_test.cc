@@ -18,9 +18,9 @@ at::Tensor sinusoids(int64_t sign, int64_t head_dim, bool paper) {
   const int64_t half = head_dim / 2;
   const at::Tensor m = at::arange(half, at::kDouble);
   const auto d = static_cast<double>(head_dim);
-  const at::Tensor speeds =
+  const at::Tensor frequencies =
       at::pow(10000.0, paper ? -2 * m / d : -m / static_cast<double>(half - 1));
-  const at::Tensor angles = (sign * distances(kText)).unsqueeze(2) * speeds;
+  const at::Tensor angles = (sign * distances(kText)).unsqueeze(2) * frequencies;
   const at::Tensor both = paper ? at::stack({angles.sin(), angles.cos()}, 3).flatten(2)
                                 : at::cat({angles.sin(), angles.cos()}, 2);
   return at::constant_pad_nd(both, {0, head_dim % 2});

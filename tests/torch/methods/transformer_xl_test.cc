@@ -21,9 +21,9 @@ at::Tensor run(const std::string& options, const Layout& p, Parameters parameter
 
 // Sines, then cosines, of all distances `rotary_positions`: [queries, keys, width].
 at::Tensor sinusoids(const at::Tensor& rotary_positions, int64_t width) {
-  const at::Tensor speeds =
+  const at::Tensor frequencies =
       at::pow(10000.0, -2 * at::arange(width / 2, at::kDouble) / static_cast<double>(width));
-  const at::Tensor angles = rotary_positions.unsqueeze(2) * speeds;
+  const at::Tensor angles = rotary_positions.unsqueeze(2) * frequencies;
   return at::cat({angles.sin(), angles.cos()}, 2);
 }
 

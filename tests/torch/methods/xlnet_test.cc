@@ -31,8 +31,8 @@ Layout pairs_of_sequences() {
 at::Tensor official(const Layout& p, Parameters parameters, const Layer& layer) {
   const at::Tensor &u = parameters[0], &v = parameters[1], &s = parameters[2];
   const at::Tensor &w = parameters[4], &e = parameters[6];
-  const at::Tensor speeds = at::pow(10000.0, -2 * at::arange(12, at::kDouble) / 24);
-  const at::Tensor angles = distances(p).clamp(-4, 4).unsqueeze(2) * speeds;
+  const at::Tensor frequencies = at::pow(10000.0, -2 * at::arange(12, at::kDouble) / 24);
+  const at::Tensor angles = distances(p).clamp(-4, 4).unsqueeze(2) * frequencies;
   const at::Tensor r = at::einsum("ijc,chd->hijd", {at::cat({angles.sin(), angles.cos()}, 2), w});
   const at::Tensor k = layer.k.repeat_interleave(2, 1);
   const auto with = [&](const at::Tensor& bias) { return layer.q + bias.unsqueeze(1); };

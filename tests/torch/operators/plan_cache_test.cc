@@ -37,7 +37,7 @@ TEST(PlanCache, EveryDifferenceOfTheLayoutMakesAnotherPlan) {
   differs([](TensorOperands& o) { o.farthest += 1; });
   differs([](TensorOperands& o) { o.sweeps[0].key_ranges[0][0][1] -= 1; });
   differs([](TensorOperands& o) { o.sweeps[0].rotation.gain = 2; });
-  differs([](TensorOperands& o) { o.sweeps[0].rotation.pairs[0].speed = turns(0.7); });
+  differs([](TensorOperands& o) { o.sweeps[0].rotation.pairs[0].frequency = turns(0.7); });
   differs([](TensorOperands& o) { o.sweeps[0].key_rotary_positions[0][0][0] += 1; });
   differs([](TensorOperands& o) { o.sweeps[1].query_offset = {}; });
   differs([](TensorOperands& o) { o.sweeps.pop_back(); });

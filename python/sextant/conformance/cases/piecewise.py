@@ -54,13 +54,13 @@ def inverse_leaky_rerope(c):
     generator = torch.Generator().manual_seed(1)
     q, k = (torch.randn(1, 1, rows, columns, generator=generator).to(c.dtype) for _ in "qk")
     v = torch.eye(rows, dtype=c.dtype)[None, None]
-    speeds = 100.0 ** -(torch.arange(4).double() / 4)
+    frequencies = 100.0 ** -(torch.arange(4).double() / 4)
     for name, method, options in (
         ("rel_train", "leaky-rerope", {"window": c.meta["w"], "factor": 1 / c.meta["b"]}),
         ("rel_infer", "rope", {}),
     ):
         weights = c.attention(q, k, v, method=method, base=100.0, **options)[0, 0, -1]
-        angles = torch.from_numpy(c.arrays[name])[:, None] * speeds
+        angles = torch.from_numpy(c.arrays[name])[:, None] * frequencies
         keys = k[0, 0, rows - 1 - distance].double()
         (q1, q2), (k1, k2) = (x.chunk(2, -1) for x in (q[0, 0, -1].double(), keys))
         scores = (q1 * k1 + q2 * k2) * angles.cos() + (q1 * k2 - q2 * k1) * angles.sin()

@@ -10,11 +10,11 @@ def pairing(c):
     return "interleaved" if "interleaved" in c.meta["method"].lower() else "half-split"
 
 
-def base(c, speeds="inv_freq"):
+def base(c, frequencies="inv_freq"):
     """The base of a case: from its meta, or from its frequencies theta_f = base^(-f / pairs)."""
     if "base" in c.meta:
         return c.meta["base"]
-    theta = c.arrays[speeds]
+    theta = c.arrays[frequencies]
     return float(theta[1] ** -len(theta))
 
 
@@ -118,7 +118,7 @@ def rope_large_positions(c):
         cos, sin = c.library.tables.rope_cos_sin(c.arrays["positions"], c.meta["rotary_dim"], b)
         c.expect("cos", cos, c.arrays["cos"][n], 1e-15)
         c.expect("sin", sin, c.arrays["sin"][n], 1e-15)
-        theta = c.library.tables.rope_speeds(c.meta["rotary_dim"], b)
+        theta = c.library.tables.rope_frequencies(c.meta["rotary_dim"], b)
         c.expect("theta", theta, c.arrays["theta"][n], 1e-15)
 
 

@@ -20,11 +20,12 @@ def number(x):
     return torch.tensor(x, dtype=torch.float64)
 
 
-def expect_speeds(c, name, speeds, expected=None, tolerance=FREQUENCY_TOLERANCE):
+def expect_frequencies(c, name, frequencies, expected=None, tolerance=FREQUENCY_TOLERANCE):
     """Compares frequencies by relative error, pair by pair: the slowest pairs matter most."""
     expected = torch.as_tensor(c.arrays[name] if expected is None else expected).double()
     zero = expected == 0
-    ratio = torch.where(zero, 1 + speeds, speeds / torch.where(zero, 1 + expected, expected))
+    ratio = torch.where(zero, 1 + frequencies,
+                        frequencies / torch.where(zero, 1 + expected, expected))
     c.expect(name, ratio, torch.ones_like(expected), tolerance)
 
 
@@ -57,9 +58,9 @@ def fixed(c):
         stretch["original_max_position_embeddings"] = int(length[1])
     options = {"base": float(c.meta["base"]), "stretch": stretch}
     q, k, v = c.leaves("q", "k", "v")
-    speeds, gain, _ = c.library.tables.stretched_speeds(q.size(3), **options)
+    frequencies, gain, _ = c.library.tables.stretched_frequencies(q.size(3), **options)
     # PI's official class divides positions and leaves the frequencies unchanged.
-    expect_speeds(c, "inv_freq", speeds * (stretch["factor"] if name == "PI" else 1))
+    expect_frequencies(c, "inv_freq", frequencies * (stretch["factor"] if name == "PI" else 1))
     c.expect("mscale", number(gain), number(c.meta.get("mscale", 1.0)), 1e-15)
     cos, sin = cos_sin(c, positions(c), q.size(3), **options)
     for what, got in (("cos", cos), ("sin", sin)):
@@ -84,10 +85,10 @@ def dynamic_exact(c):
     options = {"base": c.meta["base"], "stretch": stretch}
     q, k, v = c.leaves("q", "k", "v")
     for i, position in enumerate(c.arrays["pos"]):
-        speeds, gain, _ = c.library.tables.stretched_speeds(
+        frequencies, gain, _ = c.library.tables.stretched_frequencies(
             q.size(3), length=int(position) + 1, **options
         )
-        expect_speeds(c, "theta", speeds, c.arrays["theta"][i])
+        expect_frequencies(c, "theta", frequencies, c.arrays["theta"][i])
         c.expect("mscale", number(gain), number(c.arrays["mscale"][i]), 1e-15)
     c.expect_out(c.attention(q, k, v, method="rope", dynamic="query", **options))
     # Decoding with unrotated keys gives the same.
@@ -106,7 +107,7 @@ def dynamic_hugging_face(c):
     is a defect of the official class."""
     config = c.meta["config"]
     for n, length in enumerate(c.arrays["seq_len"]):
-        speeds, _, _ = c.library.tables.stretched_speeds(
+        frequencies, _, _ = c.library.tables.stretched_frequencies(
             config["dim"],
             base=config["base"],
             length=int(length),
@@ -116,7 +117,8 @@ def dynamic_hugging_face(c):
                 "original_max_position_embeddings": config["max_position_embeddings"],
             },
         )
-        expect_speeds(c, "inv_freq_fresh", speeds, c.arrays["inv_freq_fresh"][n], 2.0**-22)
+        expect_frequencies(c, "inv_freq_fresh", frequencies, c.arrays["inv_freq_fresh"][n],
+                           2.0**-22)
 
 
 @case(r"dynamic NTK inv_freq", "seq", "factor", "inv_freq")
@@ -125,21 +127,21 @@ def dynamic_ntk(c):
     length = {"original_max_position_embeddings": c.meta["L"]}
     for n, factor in enumerate(c.arrays["factor"]):
         for m, seq in enumerate(c.arrays["seq"]):
-            speeds, _, _ = c.library.tables.stretched_speeds(
+            frequencies, _, _ = c.library.tables.stretched_frequencies(
                 c.meta["dim"],
                 length=int(seq),
                 stretch={"rope_type": "dynamic", "factor": float(factor), **length},
                 **options,
             )
-            expect_speeds(c, "inv_freq", speeds, c.arrays["inv_freq"][n, m], 2e-14)
+            expect_frequencies(c, "inv_freq", frequencies, c.arrays["inv_freq"][n, m], 2e-14)
     for seq, alpha in zip(c.arrays["qwen_len"], c.arrays["qwen_alpha"]):
-        got, _, _ = c.library.tables.stretched_speeds(
+        got, _, _ = c.library.tables.stretched_frequencies(
             c.meta["dim"], length=int(seq), stretch={"rope_type": "qwen-ntk", **length}, **options
         )
-        fixed, _, _ = c.library.tables.stretched_speeds(
+        fixed, _, _ = c.library.tables.stretched_frequencies(
             c.meta["dim"], stretch={"rope_type": "ntk", "factor": float(alpha)}, **options
         )
-        expect_speeds(c, "qwen_alpha", got, fixed)
+        expect_frequencies(c, "qwen_alpha", got, fixed)
 
 
 @case(r"jquesnelle dynamic YaRN and dynamic linear", "yarn_cos_50")
@@ -150,8 +152,9 @@ def dynamic_classes(c):
     length = {"original_max_position_embeddings": 64}
     for name, scaled in ((50, 50), (65, 65), (128, 128), (100, 128)):
         yarn = {"rope_type": "dynamic-yarn", **length}
-        speeds, gain, _ = c.library.tables.stretched_speeds(dim, stretch=yarn, length=scaled)
-        expect_speeds(c, f"yarn_inv_freq_after_{name}", speeds)
+        frequencies, gain, _ = c.library.tables.stretched_frequencies(
+            dim, stretch=yarn, length=scaled)
+        expect_frequencies(c, f"yarn_inv_freq_after_{name}", frequencies)
         c.expect("mscale", number(gain), c.arrays[f"yarn_mscale_after_{name}"], 1e-15)
         rows = torch.tensor([0, 1, name // 2, name - 1])
         for kind in ("yarn", "linear"):
@@ -173,10 +176,10 @@ def longrope(c):
         "original_max_position_embeddings": c.meta["original"],
     }
     extended = c.meta["original"] + 1
-    speeds, gain, _ = c.library.tables.stretched_speeds(
+    frequencies, gain, _ = c.library.tables.stretched_frequencies(
         dim, base=c.meta["base"], stretch=stretch, length=extended
     )
-    expect_speeds(c, "inv_freq", speeds)
+    expect_frequencies(c, "inv_freq", frequencies)
     c.expect("mscale_su", number(gain), number(c.meta["mscale_su"]), 1e-15)
     for policy, attention in (("su", None), ("yarn", c.meta["mscale_yarn"]), ("1.25", 1.25)):
         variant = stretch if attention is None else stretch | {"attention_factor": attention}
@@ -188,10 +191,10 @@ def longrope(c):
     for n, length in enumerate(c.arrays["dynamic_len"]):
         grown = (max(length / c.meta["original"], 1) - 1) / (factor - 1)
         variant = stretch | {"long_factor": [1 + (f - 1) * grown for f in factors]}
-        speeds, _, _ = c.library.tables.stretched_speeds(
+        frequencies, _, _ = c.library.tables.stretched_frequencies(
             dim, base=c.meta["base"], stretch=variant, length=extended
         )
-        expect_speeds(c, "dynamic_inv_freq", speeds, c.arrays["dynamic_inv_freq"][n])
+        expect_frequencies(c, "dynamic_inv_freq", frequencies, c.arrays["dynamic_inv_freq"][n])
 
 
 @case(r"NTK-RoPE variants")
@@ -206,10 +209,10 @@ def ntk_variants(c):
     }
     for name in c.arrays:
         dim, factor, kind = re.fullmatch(r"(?:official_)?d(\d+)_k(\d+)_(.*)", name).groups()
-        speeds, _, _ = c.library.tables.stretched_speeds(
+        frequencies, _, _ = c.library.tables.stretched_frequencies(
             int(dim), stretch=kinds[kind] | {"factor": int(factor)}
         )
-        expect_speeds(c, name, speeds)
+        expect_frequencies(c, name, frequencies)
 
 
 GPT_OSS = {
@@ -223,13 +226,14 @@ GPT_OSS = {
 @case(r"gpt-oss RoPE", "inv_freq", "inv_freq_truncated", "cos")
 def gpt_oss(c):
     dim = 2 * len(c.arrays["inv_freq"])
-    speeds, gain, _ = c.library.tables.stretched_speeds(dim, base=150000.0, stretch=GPT_OSS)
-    expect_speeds(c, "inv_freq", speeds)
+    frequencies, gain, _ = c.library.tables.stretched_frequencies(
+        dim, base=150000.0, stretch=GPT_OSS)
+    expect_frequencies(c, "inv_freq", frequencies)
     c.expect("concentration", number(gain), number(c.meta["concentration"]), 1e-14)
-    whole, _, _ = c.library.tables.stretched_speeds(
+    whole, _, _ = c.library.tables.stretched_frequencies(
         dim, base=150000.0, stretch=GPT_OSS | {"truncate": True}
     )
-    expect_speeds(c, "inv_freq_truncated", whole)
+    expect_frequencies(c, "inv_freq_truncated", whole)
     cos, sin = cos_sin(c, positions(c, "positions"), dim, base=150000.0, stretch=GPT_OSS)
     c.expect("cos", cos, c.arrays["cos"], 1e-12)
     c.expect("sin", sin, c.arrays["sin"], 1e-12)
@@ -251,7 +255,7 @@ def deepseek(c):
         "scale_scores": True,
     }
     options = {"base": rope["base"], "pairing": "interleaved", "stretch": stretch}
-    _, gain, score = c.library.tables.stretched_speeds(
+    _, gain, score = c.library.tables.stretched_frequencies(
         rope["dim"], base=rope["base"], stretch=stretch
     )
     c.expect("gain", number(gain), number(1.0), 1e-15)
@@ -274,12 +278,12 @@ def deepseek(c):
 def ntk_by_parts_variants(c):
     dim = 2 * len(c.arrays["theta"])
     stretch = {"rope_type": "yarn", "factor": 8, "original_max_position_embeddings": 4096}
-    theta, _, _ = c.library.tables.stretched_speeds(dim)
-    expect_speeds(c, "theta", theta)
-    paper, _, _ = c.library.tables.stretched_speeds(dim, stretch=stretch | {"ramp": "turns"})
-    code, gain, _ = c.library.tables.stretched_speeds(dim, stretch=stretch)
-    expect_speeds(c, "inv_freq_paper", paper)
-    expect_speeds(c, "inv_freq_code", code)
+    theta, _, _ = c.library.tables.stretched_frequencies(dim)
+    expect_frequencies(c, "theta", theta)
+    paper, _, _ = c.library.tables.stretched_frequencies(dim, stretch=stretch | {"ramp": "turns"})
+    code, gain, _ = c.library.tables.stretched_frequencies(dim, stretch=stretch)
+    expect_frequencies(c, "inv_freq_paper", paper)
+    expect_frequencies(c, "inv_freq_code", code)
     c.expect("sqrt_inv_t", number(gain), number(c.meta["sqrt_inv_t"]), 1e-14)
 
 
@@ -305,8 +309,8 @@ def proportional(c):
     stretch = {"rope_type": "proportional", "partial_rotary_factor": c.meta["p"]}
     options = {"base": c.meta["base"], "stretch": stretch}
     q, k, v = c.leaves("q", "k", "v")
-    speeds, _, _ = c.library.tables.stretched_speeds(q.size(3), **options)
-    expect_speeds(c, "inv_freq", speeds)
+    frequencies, _, _ = c.library.tables.stretched_frequencies(q.size(3), **options)
+    expect_frequencies(c, "inv_freq", frequencies)
     for name in "qk":
         rotated = c.library.rotate(c.tensor(name), torch.arange(q.size(2)), **options)
         c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
@@ -379,8 +383,8 @@ def published(c):
     for key, entry in c.meta["configs"].items():
         length = int(key.split("@seq")[1]) if "@seq" in key else 1
         config = json.dumps(config_of(entry["config"]))
-        speeds, gain, score = c.library.tables.config_speeds(config, length=length)
-        expect_speeds(c, f"{key}|inv_freq", speeds, tolerance=1e-13)
+        frequencies, gain, score = c.library.tables.config_frequencies(config, length=length)
+        expect_frequencies(c, f"{key}|inv_freq", frequencies, tolerance=1e-13)
         c.expect("attention_factor", number(gain), number(entry["attention_factor"]),
                  1e-14)
         if "softmax_scale_multiplier" in entry:

@@ -27,12 +27,12 @@ SEXTANT_KERNEL void angles(const Arguments a) {
   const int64_t all = a.rows * a.pair_count;
   for (int64_t n = grid_thread(); n < all; n += grid_threads()) {
     const int64_t row = n / a.pair_count, f = n % a.pair_count;
-    const PairSpeed& pair = a.pairs[f];
+    const PairFrequency& pair = a.pairs[f];
     const int64_t time =
         a.times.at[block().y * a.times.batch_stride + pair.axis * a.times.rows + row];
-    const Wide speed = static_cast<Wide>(pair.speed_high) << 64 | pair.speed_low;
+    const Wide frequency = static_cast<Wide>(pair.frequency_high) << 64 | pair.frequency_low;
     const Wide offset = static_cast<Wide>(pair.offset_high) << 64 | pair.offset_low;
-    const Wide phase = speed * static_cast<Wide>(static_cast<Signed>(time)) + offset;
+    const Wide phase = frequency * static_cast<Wide>(static_cast<Signed>(time)) + offset;
     // The nearest quarter turn, and the rest, in half turns, between -1/4 and 1/4.
     const auto turns = static_cast<uint64_t>(phase >> 64);
     const uint64_t quarter = (turns + (uint64_t{1} << 61)) >> 62;

@@ -15,12 +15,13 @@ constexpr int64_t kFar = int64_t{1} << 52;
 
 std::vector<Turns> phases(const Spectrum& spectrum, Real distance) {
   std::vector<Turns> result;
-  for (const Spectrum::Pair& pair : spectrum.pairs) result.push_back(turns(pair.speed * distance));
+  for (const Spectrum::Pair& pair : spectrum.pairs)
+    result.push_back(turns(pair.frequency * distance));
   return result;
 }
 
 Spectrum slowed(Spectrum spectrum, Real factor) {
-  for (Spectrum::Pair& pair : spectrum.pairs) pair.speed = pair.speed / factor;
+  for (Spectrum::Pair& pair : spectrum.pairs) pair.frequency = pair.frequency / factor;
   return spectrum;
 }
 

@@ -5,7 +5,7 @@
 //                                                far(d) + offset         d >= window
 //                                                far(d) - offset         d <= -window
 //
-// far(d) comes from rotary positions and speeds of its own. Each line is a sweep of the score
+// far(d) comes from rotary positions and frequencies of its own. Each line is a sweep of the score
 // equation; all sweeps are computed in one pass, in which only tiles on the border compute two
 // scores. The official codes are made for the causal mask and add the offset on either side.
 #pragma once
@@ -32,7 +32,7 @@ struct FarRotation {
 // The phase of each pair at a distance, which may be fractional.
 std::vector<Turns> phases(const Spectrum& spectrum, Real distance);
 
-// The same pairs with speed / factor.
+// The same pairs with frequency / factor.
 Spectrum slowed(Spectrum spectrum, Real factor);
 
 // Replaces the single sweep of `operands` by sweeps within and beyond the window.

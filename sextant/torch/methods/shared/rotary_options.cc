@@ -46,14 +46,14 @@ Spectrum rotary_ladder(const Options& options, int64_t head_dim) {
     options.refuse("sections", "none, as axes is \"one\"");
   if (axes == 0) return spectrum;
   const auto order = static_cast<AxisOrder>(axes - 1);
-  if (order == AxisOrder::kRestart && options.flag("float32_speeds"))
-    options.refuse("float32_speeds", "false, as axes is \"restart\"");
+  if (order == AxisOrder::kRestart && options.flag("float32_frequencies"))
+    options.refuse("float32_frequencies", "false, as axes is \"restart\"");
   return follow_axes(std::move(spectrum), sections_of(options), order, base);
 }
 
 Spectrum rotary_spectrum(const Options& options, int64_t head_dim) {
   Spectrum spectrum = rotary_ladder(options, head_dim);
-  if (options.flag("float32_speeds")) spectrum = with_float32_speeds(std::move(spectrum));
+  if (options.flag("float32_frequencies")) spectrum = with_float32_frequencies(std::move(spectrum));
   const bool clock = options.choice("sense", {"counter-clockwise", "clockwise"}) == 1;
   return clock ? clockwise(std::move(spectrum)) : spectrum;
 }
@@ -66,7 +66,7 @@ int64_t axes_of(const Spectrum& spectrum) {
 
 std::string rotary_defaults(const std::string& pairing) {
   return (R"({"dim": null, "columns": "first", "base": 10000.0, "pairing": ")" + pairing)
-      .append(R"(", "sense": "counter-clockwise", "float32_speeds": false, )"
+      .append(R"(", "sense": "counter-clockwise", "float32_frequencies": false, )"
               R"("axes": "one", "sections": [])");
 }
 

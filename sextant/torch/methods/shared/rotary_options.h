@@ -6,9 +6,10 @@
 //   base      theta_f = base^(-2f/R)
 //   pairing   "half-split": (f, f + R/2), or "interleaved": (2f, 2f + 1)
 //   sense     "counter-clockwise" as in papers, or "clockwise" (nanochat, modded-nanogpt, GRAPE)
-//   float32_speeds   speeds rounded once to float32, as most checkpoints were trained with
 //   axes      "one", or the rule by which pairs follow several positions (sextant/position/axes.h):
 //             "blocks", "interleaved", "restart", with `sections` pairs for each axis
+//   float32_frequencies
+//             frequencies rounded once to float32, as most checkpoints were trained with
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +22,7 @@
 
 namespace sextant {
 
-// The pairs and their axes, at exact speeds and in the counter-clockwise sense.
+// The pairs and their axes, at exact frequencies and in the counter-clockwise sense.
 Spectrum rotary_ladder(const Options& options, int64_t head_dim);
 
 Spectrum rotary_spectrum(const Options& options, int64_t head_dim);

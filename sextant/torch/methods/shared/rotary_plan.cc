@@ -117,7 +117,7 @@ RotaryPlan::RotaryPlan(const Options& options, const ModelShape& shape,
     : heads_(shape.heads),
       train_length_(shape.train_length),
       plain_(rotary_ladder(options, shape.head_dim)),
-      float32_speeds_(options.flag("float32_speeds")),
+      float32_frequencies_(options.flag("float32_frequencies")),
       clockwise_(options.choice("sense", {"counter-clockwise", "clockwise"}) == 1),
       finish_(std::move(finish)),
       axes_(axes_of(plain_)),
@@ -186,7 +186,7 @@ Spectrum RotaryPlan::spectrum(int64_t length) const {
 }
 
 Spectrum RotaryPlan::finished(Spectrum spectrum) const {
-  if (float32_speeds_) spectrum = with_float32_speeds(std::move(spectrum));
+  if (float32_frequencies_) spectrum = with_float32_frequencies(std::move(spectrum));
   if (finish_) spectrum = finish_(std::move(spectrum));
   return clockwise_ ? clockwise(std::move(spectrum)) : spectrum;
 }
@@ -287,7 +287,7 @@ Spectrum one_axis_spectrum(const Options& options, const ModelShape& shape) {
   if (scaling.score_factor != 1 || scaling.query_scale.law != QueryLaw::kNone)
     options.refuse("stretch", "one that changes frequencies and their gain only");
   spectrum = stretched(std::move(spectrum), std::get<Stretch>(scaling.stretch));
-  if (options.flag("float32_speeds")) spectrum = with_float32_speeds(std::move(spectrum));
+  if (options.flag("float32_frequencies")) spectrum = with_float32_frequencies(std::move(spectrum));
   const bool turned_back = options.choice("sense", {"counter-clockwise", "clockwise"}) == 1;
   return turned_back ? clockwise(std::move(spectrum)) : spectrum;
 }

@@ -68,7 +68,7 @@ class RotaryPlan {
 
   int64_t heads_, train_length_;
   Spectrum plain_;
-  bool float32_speeds_, clockwise_;
+  bool float32_frequencies_, clockwise_;
   std::shared_ptr<const RopeScaling> scaling_;  // never null
   std::function<Spectrum(Spectrum)> finish_;
   By by_ = By::kQuery;

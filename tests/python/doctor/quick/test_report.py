@@ -35,6 +35,14 @@ class Values(unittest.TestCase):
         self.assertEqual((report.rows[0].layers, report.rows[0].scale), ((0, 1), None))
         self.assertEqual((report.exit_status, report.to_json()), (1, answer))
 
+    def test_warnings_alone_do_not_fail(self):
+        answer = {"schema": 2, "subject": "m", "against": "c", "versions": {},
+                  "verdict": "findings", "layers": [], "unjudged": [], "notes": [],
+                  "findings": [{**FINDING, "severity": "warning"}]}
+        self.assertEqual(Report(answer, "").exit_status, 0)
+        unjudged = [{"layers": [], "what": "mask", "why": "it has none"}]
+        self.assertEqual(Report({**answer, "unjudged": unjudged}, "").exit_status, 2)
+
 
 @unittest.skipUnless(os.environ.get("SEXTANT_COMMAND"), "SEXTANT_COMMAND is not set")
 class Command(unittest.TestCase):
