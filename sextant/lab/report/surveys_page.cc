@@ -79,7 +79,7 @@ chart::Table conditions_table(Surveys surveys) {
 // A column for each survey of the change, with the verdict as a note, of the loss at L and of the
 // share of far pairs.
 chart::Table methods_table(Surveys surveys, const Methods& methods) {
-  using Interval = std::optional<MeanInterval>;
+  using Cell = std::optional<MeanInterval>;
   std::vector<ValueColumn> columns;
   for (const int which : {0, 1, 2}) {
     for (const SurveyRecord& survey : surveys) {
@@ -87,8 +87,8 @@ chart::Table methods_table(Surveys surveys, const Methods& methods) {
       const int64_t trained = settings.training.length, longest = settings.test.longest();
       const auto value = [=, &survey](const MethodResult& method) {
         const MethodResult& here = *find(survey, method.label);
-        return which == 0   ? Interval(here.change)
-               : which == 1 ? Interval(here.losses_at(trained).sliding)
+        return which == 0   ? Cell(here.change)
+               : which == 1 ? Cell(here.losses_at(trained).sliding)
                             : far_pairs(here, survey);
       };
       const auto verdict = [=, &survey](const MethodResult& method) {
