@@ -277,6 +277,15 @@ SEXTANT_API sextant_status sextant_decode_plan_attend(sextant_decode_plan* plan,
 #define sextant_decoder_destroy sextant_decode_plan_destroy
 #define sextant_decoder_options sextant_decode_plan_options
 #define sextant_decoder_step sextant_decode_plan_step
+#if defined(__GNUC__)
+__attribute__((deprecated("its name is sextant_rope_create_from_frequencies now")))
+#endif
+static inline sextant_status
+sextant_rope_create_from_speeds(const double* speeds, int64_t pairs, double gain,
+                                sextant_pairing pairing, int64_t first_column,
+                                sextant_rope** rope) {
+  return sextant_rope_create_from_frequencies(speeds, pairs, gain, pairing, first_column, rope);
+}
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, overload
 
 import torch
@@ -85,6 +86,14 @@ class Encoding(torch.nn.Module):
         if type(self) is not Encoding and not any(self.overrides(hook) for hook in HOOKS):
             raise InvalidType(f"{type(self).__name__}: expected at least one method of "
                                f"{', '.join(HOOKS)}, but the class has none of them")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        old_name = cls.__dict__.get("speeds")  # until the next version
+        if old_name is not None and "frequencies" not in cls.__dict__:
+            warnings.warn(f"{cls.__name__}.speeds: its name is frequencies now",
+                          DeprecationWarning, stacklevel=2)
+            setattr(cls, "frequencies", old_name)
 
     # The hooks. D is the number of distances.
 

@@ -11,8 +11,9 @@ integers. Arguments out of range raise RuntimeError.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 import torch
 from torch import Tensor
@@ -204,3 +205,15 @@ def xpos_growth(dim: int, gamma: float = 0.4, scale_base: float = 512.0, *,
     scores decay with distance (Sun et al. 2022). gamma and scale_base are above 0. With xi, above 0
     and at most 1, every pair has the growth ln(xi); gamma and scale_base are then the defaults."""
     return torch.ops.sextant.xpos_growth(dim, gamma, scale_base, xi)
+
+
+# Names of an older version, which the next one does not have.
+_OLD_NAMES = {f"{of}_speeds": f"{of}_frequencies" for of in ("rope", "stretched", "config")}
+
+if not TYPE_CHECKING:
+    def __getattr__(name: str) -> Any:
+        if name not in _OLD_NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        warnings.warn(f"{name}: its name is {_OLD_NAMES[name]} now", DeprecationWarning,
+                      stacklevel=2)
+        return globals()[_OLD_NAMES[name]]

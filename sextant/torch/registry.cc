@@ -1,7 +1,10 @@
 // Methods by name. CMake makes the list from the files in methods/ (methods/CMakeLists.txt).
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "sextant/base/error.h"
 #include "sextant/base/nearest.h"
@@ -35,12 +38,30 @@ void check_shape(const ModelShape& shape) {
          " key heads, but got " + std::to_string(shape.heads));
 }
 
+// Old names of options, which the next version does not have.
+constexpr std::pair<const char*, const char*> kOldNames[] = {
+    {"float32_speeds", "float32_frequencies"}};  // old name, name
+
+// The name of an option by which it may have been called. Warns of an old one, once.
+std::string name_now(const std::string& method, const nlohmann::json& defaults,
+                     const std::string& option) {
+  for (const auto& [old_name, name] : kOldNames) {
+    if (option != old_name || !defaults.contains(name)) continue;
+    TORCH_WARN_ONCE(method, ": ", option, ": its name is ", name, " now");
+    return name;
+  }
+  return option;
+}
+
 nlohmann::json complete(const MethodInfo& info, const nlohmann::json& options) {
   nlohmann::json result = nlohmann::json::parse(info.defaults);
   if (options.is_null()) return result;
   if (!options.is_object())
     fail(info.name + ": options: expected a JSON object, but got " + options.dump());
-  for (const auto& [option, value] : options.items()) {
+  for (const auto& [given, value] : options.items()) {
+    const std::string option = name_now(info.name, result, given);
+    if (option != given && options.contains(option))
+      fail(info.name + ": " + given + ": expected only " + option + ", its name now, but got both");
     if (!result.contains(option)) {
       std::vector<std::string> known;
       for (const auto& [name, unused] : result.items()) known.push_back(name);

@@ -162,6 +162,23 @@ static void test_frequencies(void) {
   sextant_rope_destroy(rope);
 }
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
+static void test_old_names(void) {
+  const double frequency = 0.5;
+  sextant_rope* rope = NULL;
+  expect(sextant_rope_create_from_speeds(/* the old name */ &frequency, 1, 1, SEXTANT_INTERLEAVED,
+                                         0, &rope) == SEXTANT_OK,
+         "an old name");
+  expect(sextant_rope_pairs(rope) == 1, "a pair");
+  sextant_rope_destroy(rope);
+}
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
 /* Decodes row by row and compares with the whole sequence at once: the bits are the same. */
 static void test_decoding(void) {
   const sextant_cache_shape shape = {kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
@@ -433,6 +450,7 @@ int main(void) {
   test_t5();
   test_tables();
   test_frequencies();
+  test_old_names();
   test_decoding();
   test_decode_plan(0);
   test_decode_plan(1);

@@ -28,6 +28,8 @@ class StretchCandidates {
     for (const char* option : kShared) {
       if (options.contains(option)) shared_[option] = options.at(option);
     }
+    const char* old_name = "float32_speeds";  // in files of an older version
+    if (options.contains(old_name)) shared_["float32_frequencies"] = options.at(old_name);
   }
 
   std::vector<StretchCandidate> all() && {
