@@ -96,7 +96,7 @@ std::vector<std::string> warnings_of(const ReadRopeConfig& read, const char* to)
   return warnings;
 }
 
-ReadRopeConfig model(const std::string& type, const std::string& more = "") {
+ReadRopeConfig model_of(const std::string& type, const std::string& more = "") {
   return read_rope_config_bytes(
       R"({"hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 2, "head_dim": 64,
           "max_position_embeddings": 8192, "rope_theta": 1e4, "model_type": ")" +
@@ -109,11 +109,12 @@ TEST(Writers, WarnOfPairsInAnotherOrder) {
   const auto in_llama = HasSubstr(
       "this model rotates half-split pairs, and llama.cpp interleaved ones in the architecture "
       "llama");
-  EXPECT_THAT(warnings_of(model("llama"), "gguf"), Contains(in_llama));
-  EXPECT_THAT(warnings_of(model("llama"), "gguf"), Contains(HasSubstr("permutes the weights")));
-  EXPECT_THAT(warnings_of(model("qwen2"), "gguf"), Each(Not(HasSubstr("pairs, and llama.cpp"))));
-  EXPECT_THAT(warnings_of(model("cohere"), "gguf"), Each(Not(HasSubstr("pairs, and llama.cpp"))));
-  EXPECT_THAT(warnings_of(model("llama"), "hf4"), IsEmpty());
+  EXPECT_THAT(warnings_of(model_of("llama"), "gguf"), Contains(in_llama));
+  EXPECT_THAT(warnings_of(model_of("llama"), "gguf"), Contains(HasSubstr("permutes the weights")));
+  EXPECT_THAT(warnings_of(model_of("qwen2"), "gguf"), Each(Not(HasSubstr("pairs, and llama.cpp"))));
+  EXPECT_THAT(warnings_of(model_of("cohere"), "gguf"),
+              Each(Not(HasSubstr("pairs, and llama.cpp"))));
+  EXPECT_THAT(warnings_of(model_of("llama"), "hf4"), IsEmpty());
 }
 
 TEST(Writers, WarnOfPairsOfAGgufFile) {
@@ -139,8 +140,8 @@ TEST(Writers, WarnOfBetasThatLlamaCppDoesNotRead) {
       R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4, "beta_fast": 16,
           "original_max_position_embeddings": 2048})";
   const auto warning = HasSubstr("--yarn-beta-fast 16.0 --yarn-beta-slow 1.0");
-  EXPECT_THAT(warnings_of(model("qwen2", yarn), "gguf"), Contains(warning));
-  EXPECT_THAT(warnings_of(model("ministral3", yarn), "gguf"), Each(Not(warning)));
+  EXPECT_THAT(warnings_of(model_of("qwen2", yarn), "gguf"), Contains(warning));
+  EXPECT_THAT(warnings_of(model_of("ministral3", yarn), "gguf"), Each(Not(warning)));
   Metadata keys = scaling("yarn", 4, 32768);
   keys["rope.scaling.yarn_beta_fast"] = 16.0;
   const auto unread = Contains(HasSubstr("reads the first two in grok and mistral3 only"));
@@ -154,10 +155,11 @@ TEST(Writers, WarnOfAGainOfLatentAttention) {
       R"(, "qk_rope_head_dim": 32, "qk_nope_head_dim": 32, "rope_scaling": {"rope_type": "yarn",
           "factor": 4, "original_max_position_embeddings": 2048)";
   const auto warning = HasSubstr("vLLM reads this gain up to 0.29.0 only");
-  EXPECT_THAT(warnings_of(model("deepseek_v3", start + ", \"attention_factor\": 2}"), "vllm"),
+  EXPECT_THAT(warnings_of(model_of("deepseek_v3", start + ", \"attention_factor\": 2}"), "vllm"),
               Contains(warning));
   EXPECT_THAT(
-      warnings_of(model("deepseek_v3", start + ", \"mscale\": 1, \"mscale_all_dim\": 1}"), "vllm"),
+      warnings_of(model_of("deepseek_v3", start + ", \"mscale\": 1, \"mscale_all_dim\": 1}"),
+                  "vllm"),
       Each(Not(warning)));
 }
 
