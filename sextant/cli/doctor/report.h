@@ -23,15 +23,26 @@ struct LayerRow {
   std::string verdict;  // the fields of its findings, or "ok"
 };
 
+// A fact that doctor judges of a model that runs. status: "as configured", "differs" or "not
+// measured", in these layers (empty: all) and for the reason `why`.
+struct JudgedFact {
+  std::string fact, status;
+  std::vector<int64_t> layers;
+  std::string why;
+};
+
 struct DoctorReport {
   std::string subject, against;  // the model or file, and the source of expected values
   std::vector<std::pair<std::string, std::string>> versions;
   std::vector<LayerRow> rows;
   ConfigComparison result;
+  std::vector<JudgedFact> facts = {};  // empty: files were compared
 
   // "sound", "findings" or "cannot be judged".
   std::string verdict() const;
   int exit_status() const;  // 0, 1 or 2
+  // "rotation, window, mask: as configured; softcap: not measured", or "".
+  std::string facts_text() const;
 };
 
 // A GGUF file, or two files of any format: what changed from the first to the second.
