@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests `sextant doctor` on live models: faults planted in small models are found, and models of the
 # audit's folders have no findings, with the oldest and the newest supported pair of torch and
-# transformers. It takes about ten minutes, and downloads 1.2 GB once.
+# transformers. It takes about twenty minutes, and downloads 1.2 GB once.
 #
 #   scripts/check_doctor.sh            both pairs; writes docs/audit/doctor.md
 #   scripts/check_doctor.sh --newest   only the newest; writes nothing

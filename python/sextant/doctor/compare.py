@@ -54,6 +54,11 @@ class LayerComparison:
                     self.compare_rotation(name, rotation)
         if queries is not None or keys is not None:
             self.facts.see("rotation")
+        if self.group.instead not in (None, "none"):
+            self.facts.miss("positions", self.seen.index,
+                            f"{self.group.instead} positions are not compared")
+        if self.group.query_law is not None:
+            self.facts.miss("query law", self.seen.index, "it is not compared")
         self.judge_unexplained()
         self.compare_keys()
         self.compare_scale()

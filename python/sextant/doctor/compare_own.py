@@ -7,12 +7,12 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from .causes import Context, place_of, see
+from .causes import Context, place_of, see, shift_of
 from .facts import Facts
 from .own_runs import ENLARGED, PADDED, Call, Own
 from .reading import Group
 from .report import Finding
-from .rotation import phase_errors, rotation_between
+from .rotation import rotation_between
 
 # The fields of softcaps on attention's scores in transformers 5.24, models/*/configuration_*.py.
 SOFTCAPS = ("attn_logit_softcapping",)
@@ -85,6 +85,10 @@ def _cause_of_mask(expected: np.ndarray, got: np.ndarray, causal: bool, function
     return f"the mask or the attention function hides keys that it should not{where}"
 
 
+def _layers(call: Call) -> tuple[int, ...]:
+    return (call.index,) if call.index is not None else ()
+
+
 class OwnComparison:
     """The comparison of all layers. `findings` is the result; what was measured goes to `facts`."""
 
@@ -109,11 +113,10 @@ class OwnComparison:
                 self.compare_cache("generation", whole, group, generated)
 
     def find(self, call: Call, field: str, expected: str, got: str, cause: str = "") -> None:
-        layers = (call.index,) if call.index is not None else ()
-        self.findings.append(Finding(layers, field, expected, got, cause))
+        self.findings.append(Finding(_layers(call), field, expected, got, cause))
 
-    def said(self, call: Call, *fields: str) -> bool:
-        return any(f.field in fields and f.layers == (call.index,) for f in self.findings)
+    def said(self, call: Call, field: str) -> bool:
+        return any(f.field == field and f.layers == _layers(call) for f in self.findings)
 
     def failed(self, call: Call | None, when: str = "") -> bool:
         """Adds a finding if the model's attention function cannot run."""
@@ -145,7 +148,7 @@ class OwnComparison:
                             "this type are causal")
             return
         self.facts.see("mask")
-        if min(group.window or group.chunk or 10**9, 10**9) < self.own.length:
+        if (group.window or group.chunk or self.own.length) < self.own.length:
             self.facts.see("window")
         span = range(self.own.length)
         expected = visible_keys(group, self.causal, span, span)
@@ -155,7 +158,8 @@ class OwnComparison:
             self.facts.miss("padding", call.index, padded.why)
             return
         self.facts.see("padding")
-        for row, hidden, name in ((1, slice(0, PADDED), "left"), (2, slice(-PADDED, None), "right")):
+        for row, hidden, name in ((1, slice(0, PADDED), "left"),
+                                  (2, slice(-PADDED, None), "right")):
             real = np.ones(self.own.length, bool)
             real[hidden] = False
             got = padded.law.visible[row][:, real]
@@ -208,11 +212,10 @@ class OwnComparison:
         self.facts.see("softcap")
         config = getattr(call.module, "config", None)
         expected = next((v for v in (getattr(config, n, None) for n in SOFTCAPS) if v), np.inf)
-        with np.errstate(invalid="ignore"):
-            off = np.abs(expected / call.law.softcaps - 1) if np.isfinite(expected) \
-                else np.isfinite(call.law.softcaps)
+        with np.errstate(invalid="ignore"):  # nan: none, and none expected
+            off = np.nan_to_num(np.abs(expected / call.law.softcaps - 1))
         if (off > MEASURED).any():
-            got = call.law.softcaps[int(np.argmax(off))]
+            got = call.law.softcaps[int(off.argmax())]
             self.find(call, "softcap", "none" if np.isinf(expected) else f"{expected:g}",
                       "none" if np.isinf(got) else f"{got:.4g}",
                       "this attention function does not cap scores; attn_implementation=\"eager\" "
@@ -227,8 +230,9 @@ class OwnComparison:
         if (np.abs(np.exp(got - expected) - 1) > MEASURED).any():
             none = bool(np.isinf(got).all())
             self.find(call, "sinks", "the weights of the layer's parameter `sinks`",
-                      "none" if none else "other weights", "weights sum to one: sinks have no effect"
-                      if none else see(place_of(call.function))[2:])
+                      "none" if none else "other weights",
+                      "weights sum to one: sinks have no effect" if none
+                      else see(place_of(call.function))[2:])
 
     # --- norms ---
 
@@ -273,42 +277,20 @@ class OwnComparison:
             self.find(call, field, f"{end} keys after {end} tokens", f"{count} keys",
                       "the cache loses or repeats keys")
             return True
-        pairs = {"queries": (call.query[:1, :, start:end], step.query),
-                 "keys": (call.key[:1, :, end - count:end], step.key),
-                 "values": (call.value[:1, :, end - count:end], step.value)}
-        for name, (whole, cached) in pairs.items():
-            wrong = _differ(whole, cached)
-            if wrong.any():
-                first = start if name == "queries" else end - count
+        rows, old = step.query.shape[0], end - count
+        for name, first, whole, cached in (
+                ("queries", start, call.query[:rows, :, start:end], step.query),
+                ("keys", old, call.key[:rows, :, old:end], step.key),
+                ("values", old, call.value[:rows, :, old:end], step.value)):
+            if whole.shape != cached.shape or _differ(whole, cached).any():
                 self.find(call, field, f"the {name} of a run without a cache, at positions "
-                          f"{first}-{end - 1}",
-                          *self.described(name, whole, cached, wrong, first, group, start))
+                          f"{first}-{end - 1}", *_described(name, whole, cached, first, group))
                 return True
         if step.law is None or self.causal is None or self.said(call, "mask"):
             return False
-        expected = visible_keys(group, self.causal, range(start, end), range(end - count, end))
+        expected = visible_keys(group, self.causal, range(start, end), range(old, end))
         return self.wrong_mask(call, field, expected, step.law.visible[0], start,
                                "the mask over a cache does not fit its length" if start else "")
-
-    def described(self, name: str, whole: np.ndarray, cached: np.ndarray, wrong: np.ndarray,
-                  first: int, group: Group, start: int) -> tuple[str, str]:
-        """The values that differ, and the cause."""
-        at = [int(i) for i in np.nonzero(wrong)[0]]
-        moved = _moved(whole[:, :, at], cached[:, :, at], group) if name != "values" else None
-        new = all(first + i >= start for i in at)
-        places = ", ".join(str(first + i) for i in at)
-        if moved:
-            return (f"the token at {first + at[0]} is at {first + at[0] + moved}",
-                    "after a cache, positions " + ("repeat" if moved < 0 else "are skipped") +
-                    ": its length is counted wrongly")
-        for i in at:
-            same = [j for j in range(whole.shape[2])
-                    if not _differ(whole[:, :, j:j + 1], cached[:, :, i:i + 1]).any()]
-            if same:
-                return (f"at {first + i} stand those of {first + same[0]}",
-                        "the cache keeps tokens in another order or overwrites them")
-        return (f"other {name} at {places}", "new tokens are computed differently over a cache"
-                if new else "the cache changes what it holds")
 
 
 def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -317,20 +299,32 @@ def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.sqrt(((a - b) ** 2).sum((0, 1, 3))) > SAME * np.maximum(size, 1e-12)
 
 
-def _moved(whole: np.ndarray, cached: np.ndarray, group: Group) -> int | None:
-    """By how many positions the rotation differs, if that explains it."""
-    if not group.rotates or not group.rotated_channels:
-        return None
-    first, last = group.rotated_channels
-    a, b = (x.astype(np.float64).reshape(-1, *x.shape[-2:]) for x in (whole, cached))
-    found = rotation_between(a, b, (first, last - first + 1), 1e-6)
-    if not found.rotates or found.phases.shape[1] != len(group.frequencies):
-        return None
-    near = sorted(range(-64, 65), key=abs)
-    at = (0.0,) * len(found.phases)
-    return next((s for s in near if s and bool((phase_errors(
-        found.phases - s * np.asarray(group.frequencies), at, np.asarray(group.frequencies))
-        < 1e-2).all())), None)
+def _described(name: str, whole: np.ndarray, cached: np.ndarray, first: int, group: Group
+               ) -> tuple[str, str]:
+    """How values over a cache differ from those of the whole run, and the cause."""
+    if whole.shape != cached.shape:
+        return f"{name} of another shape, {cached.shape}", ""
+    at = np.nonzero(_differ(whole, cached))[0]
+    moved = None
+    if group.rotated_channels and name != "values":
+        start, last = group.rotated_channels
+        a, b = (x[:, :, at].astype(float).reshape(-1, len(at), x.shape[-1])
+                for x in (whole, cached))
+        found = rotation_between(a, b, (start, last - start + 1), 1e-6)
+        if found.phases.shape[1] == len(group.frequencies):
+            moved = shift_of(found.phases[0], np.asarray(group.frequencies), 2e-3)
+    if moved:
+        return (f"the token at {first + at[0]} is at {first + at[0] + moved}",
+                "after a cache, positions " + ("repeat" if moved < 0 else "are skipped") +
+                ": its length is counted wrongly")
+    for i in at:
+        same = [j for j in range(whole.shape[2])
+                if not _differ(whole[:, :, j:j + 1], cached[:, :, i:i + 1]).any()]
+        if same:
+            return (f"at {first + i} stand those of {first + same[0]}",
+                    "the cache keeps tokens in another order or overwrites them")
+    return (f"other {name} at {', '.join(str(first + i) for i in at)}",
+            "the cache changes what it holds, or new tokens are computed differently over it")
 
 
 def _norm_of(name: str) -> set[str]:

@@ -60,11 +60,10 @@ def _examine(examined: Examined, model: Any, reader: Callable[[int], Reading], l
     config, versions, facts = subject.text_config(model.config), _versions(), Facts()
     longest = getattr(config, "max_position_embeddings", None)
     longest = longest if isinstance(longest, int) else 0
-    context, scales = Context(None, model, versions, live), {}
+    scales: dict[str, Any] = {}
 
-    def run(reading: Reading, positions: tuple[int, ...] | None) -> list[Any]:
-        layers = _of_language_model(probe(model, reading, positions), model, config)
-        context.reading = reading
+    def run(context: Context, positions: tuple[int, ...] | None) -> list[Any]:
+        layers = _of_language_model(probe(model, context.reading, positions), model, config)
         findings, unjudged = compare_layers(
             [dataclasses.replace(layer, scale=_scale(layer.scale, scales.get(layer.name)))
              for layer in layers], context, facts)
@@ -87,20 +86,25 @@ def _examine(examined: Examined, model: Any, reader: Callable[[int], Reading], l
         if not any(group.rotates for group in reading.groups):
             names = [group.instead for group in reading.groups[:1]] or ["none"]
             examined["notes"].append(f"the configuration has no rotary positions ({names[0]})")
-        context.reading = reading
+        context = Context(reading, model, versions, live)
         try:
-            own = own_runs(model, [w for g in reading.groups for w in (g.window, g.chunk) if w])
+            causal = causal_of(model, config)
+            own = own_runs(model, [w for g in reading.groups for w in (g.window, g.chunk) if w],
+                           causal is not False)
             context.length = own.length
-            compared = OwnComparison(own, causal_of(model, config), context, facts)
+            compared = OwnComparison(own, causal, context, facts)
             scales.update({c.name: c.law.scales for c in own.bare
                            if c.law and c.law.scales is not None})
             examined["findings"] += compared.findings
         except ProbeError as error:
             for fact in ("mask", "padding", "cache", "key heads", "norms", "softcap"):
                 facts.miss(fact, None, str(error))
-        layers = run(reading, positions)
+        layers = run(context, positions)
         if "position_ids" in inspect.signature(model.forward).parameters:
-            run(reading, None)
+            try:
+                run(context, None)
+            except ProbeError as error:
+                facts.miss("positions", None, f"without position_ids: {error}")
         examined["layers"] = [sorted({
             layer.index for layer in layers if layer.index is not None
             and reading.group_of(layer.index, layer.kind) is group}) for group in reading.groups]
@@ -108,7 +112,8 @@ def _examine(examined: Examined, model: Any, reader: Callable[[int], Reading], l
         trained, length = _lengths(reader(0)) if reading.depends_on_length else (0, 0)
         if length > trained:
             what = f"a length of {length}"
-            run(reader(length), (*positions_for(trained), (trained + length) // 2, length - 1))
+            run(dataclasses.replace(context, reading=reader(length)),
+                (*positions_for(trained), (trained + length) // 2, length - 1))
     except (ReadingError, ProbeError) as error:
         examined["unjudged"].append(Unjudged((), what, str(error)))
     examined["facts"] = facts.entries(examined["findings"])

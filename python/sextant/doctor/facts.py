@@ -10,7 +10,8 @@ from .report import Finding
 # Each fact and the fields of its findings.
 FACTS = {
     "rotation": ("rotates", "rotated channels", "pairing", "direction", "frequencies", "precision",
-                 "attention factor", "query law"),
+                 "attention factor"),
+    "query law": (),
     "positions": ("positions",),
     "scale": ("softmax scale",),
     "window": ("window", "chunk"),

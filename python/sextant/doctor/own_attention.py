@@ -62,8 +62,8 @@ def weights(attend: Attend, query: Any, key: Any, value: Any) -> np.ndarray:
         count = min(channels, keys - first)
         one = value.new_zeros(value.shape)
         one[:, :, range(first, first + count), range(count)] = 1
-        parts.append(attend(query, key, one)[..., :count].transpose(1, 2).double().cpu().numpy())
-    return np.nan_to_num(np.concatenate(parts, -1))
+        parts.append(attend(query, key, one)[..., :count].transpose(1, 2).float().cpu().numpy())
+    return np.nan_to_num(np.concatenate(parts, -1).astype(float))
 
 
 def _softcap(small: float, large: float) -> tuple[float, float]:
@@ -99,7 +99,7 @@ def law_of(attend: Attend, query: Any, key: Any, value: Any, scaling: float | No
     coded = torch.zeros_like(value)
     coded[..., :places] = torch.tensor(_bits(value.shape[1], places), dtype=value.dtype,
                                        device=value.device)[:, None]
-    got = attend(none, torch.zeros_like(key), coded)[0, -1, :, :places].double().cpu().numpy()
+    got = attend(none, torch.zeros_like(key), coded)[0, -1, :, :places].float().cpu().numpy()
     value_heads = ((got > total[:, None] / 2) << np.arange(places)).sum(-1).tolist() \
         if len(seen) else None
     if len(seen) < 3:

@@ -159,9 +159,9 @@ def _enlarge(_: Any, arguments: tuple, named: dict[str, Any]) -> tuple[tuple, di
     return arguments, {**named, "hidden_states": named["hidden_states"] * ENLARGED}
 
 
-def own_runs(model: Any, windows: list[int]) -> Own:
-    """All runs. windows: the lengths of windows and chunks of the configuration. Raises ProbeError
-    if the model cannot run on tokens alone."""
+def own_runs(model: Any, windows: list[int], caches: bool) -> Own:
+    """All runs. windows: the lengths of windows and chunks of the configuration. caches: whether
+    the model may have a cache. Raises ProbeError if the model cannot run on tokens alone."""
     import torch
     length = max([LENGTH, *(w + 4 for w in windows if w + 4 <= LONGEST)])
     own, names = Own(length), _named(model)
@@ -197,8 +197,8 @@ def own_runs(model: Any, windows: list[int]) -> Own:
     if "attention_mask" in names:
         own.padded = attempt("padding", padded)
     own.enlarged = attempt("norms", enlarged)
-    if "use_cache" in names and _cache_name(model):
-        own.decoded = attempt("cache", lambda: _decoded(model, tokens[:1]))
+    if caches and "use_cache" in names and _cache_name(model):
+        own.decoded = attempt("cache", lambda: _decoded(model, tokens))
     if own.decoded and getattr(model, "generation_config", None) is not None:
         done, own.generated = attempt("generation", lambda: _generated(
             model, tokens[:1, :-GENERATED], len(own.bare))) or (tokens[:1], [])

@@ -229,11 +229,14 @@ def two_stacks(model: Any) -> str:
 def quiet() -> Iterator[None]:
     """Without the messages and warnings of transformers."""
     from transformers.utils import logging
-    level = logging.get_verbosity()
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         logging.set_verbosity_error()
+        logging.disable_progress_bar()
         try:
             yield
         finally:
             logging.set_verbosity(level)
+            if bars:
+                logging.enable_progress_bar()

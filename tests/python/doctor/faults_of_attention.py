@@ -304,6 +304,17 @@ def without_sinks(_, modeling):
     return exchanged(modeling, "eager_attention_forward", make)
 
 
+def query_law_dropped(model, _):
+    for module in attentions(model):
+        module.attn_temperature_tuning = False
+
+
+def flash_without_mask(model, modeling):
+    """An implementation that needs a GPU."""
+    model.config._attn_implementation_internal = "flash_attention_2"
+    return causal(modeling, lambda _: lambda *args, **named: None)
+
+
 # --- norms ---
 
 def norms(model, name):

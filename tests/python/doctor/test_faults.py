@@ -149,7 +149,7 @@ for case in CASES:
 
 def tearDownModule():  # noqa: N802 pylint: disable=invalid-name
     """Prints the counts for docs/audit/doctor.md, which scripts/check_doctor.sh writes."""
-    print(f"{len(CASES)} | {len({case[0] for case in CASES})} | {len(FOUND)} found",
+    print(f"\n{len(CASES)} | {len({case[0] for case in CASES})} | {len(FOUND)} found",
           file=sys.stderr)
 
 
@@ -164,6 +164,20 @@ class Doubts(unittest.TestCase):
                          [("configuration", "warning", "131072")])
         self.assertIn("up to 32768", report.findings[0].expected)
         self.assertEqual(report.exit_status, 1)
+
+
+class Named(unittest.TestCase):
+    """Faults in quantities that are not measured: the report names these."""
+
+    def test_the_law_of_queries(self):
+        for fault in (lambda model, _: None, attention.query_law_dropped):
+            report = with_fault(fault, "llama4")
+            self.assertIn(("query law", "not measured", (3,)),
+                          [(f.fact, f.status, f.layers) for f in report.facts])
+
+    def test_functions_that_cannot_run_here(self):
+        report = with_fault(attention.flash_without_mask, "llama")
+        self.assertIn("mask", [f.fact for f in report.facts if f.status == "not measured"])
 
 
 class Kinds(unittest.TestCase):
