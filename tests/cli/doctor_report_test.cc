@@ -53,6 +53,19 @@ json finding(int64_t layer, const std::string& field, const std::string& got = "
 
 DoctorReport of(const json& model) { return report_of(model.dump(), "model.json"); }
 
+TEST(DoctorReport, FactsSayWhatWasMeasured) {
+  json model = examined(config(4));
+  EXPECT_EQ(of(model).facts_text(), "");
+  model["facts"] = {
+      {{"fact", "mask"}, {"status", "as configured"}, {"layers", Layers{}}, {"why", ""}},
+      {{"fact", "softcap"}, {"status", "not measured"}, {"layers", Layers{1}}, {"why", "flash"}},
+      {{"fact", "cache"}, {"status", "as configured"}, {"layers", Layers{}}, {"why", ""}}};
+  const DoctorReport report = of(model);
+  EXPECT_EQ(report.verdict(), "sound");
+  EXPECT_EQ(report.facts_text(), "mask, cache: as configured; softcap: not measured");
+  EXPECT_EQ(json::parse(json_text(report))["facts"], model["facts"]);
+}
+
 TEST(DoctorReport, ASoundModelHasALineForItsGroup) {
   const DoctorReport report = of(examined(config(4)));
   EXPECT_EQ(report.verdict(), "sound") << json_text(report);

@@ -48,7 +48,7 @@ for folder in map(pathlib.Path, sys.argv[5:] if sys.argv[1] == "-m" else []):
     (folder / "done.json").write_text("{}")
 )";
 
-constexpr const char* kConfig = R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+constexpr const char* kAnyConfig = R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
     "hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 1000,
     "max_position_embeddings": 512, "rope_theta": 10000.0})";
 constexpr const char* kPlan = R"({"model": {"layers": 1, "width": 32, "heads": 2},
@@ -181,7 +181,7 @@ class Inputs : public ::testing::TestWithParam<Input> {
     write("python", kPython);
     fs::permissions(folder_ / "python", fs::perms::owner_all);
     for (const char* config : {"config.json", "model/config.json", "hub/snapshots/a/config.json"}) {
-      write(config, kConfig);
+      write(config, kAnyConfig);
     }
     write("hub/refs/main", "a");
     write("model/tokenizer.json", "{}");

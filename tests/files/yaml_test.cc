@@ -17,7 +17,7 @@ using testing::ThrowsMessage;
 
 json read(const std::string& text) { return read_yaml(text, "file"); }
 
-void refuses(const std::string& text, const std::string& message) {
+void refuses_yaml(const std::string& text, const std::string& message) {
   EXPECT_THAT([&] { read(text); }, ThrowsMessage<Error>(HasSubstr(message))) << text.substr(0, 80);
 }
 
@@ -45,20 +45,21 @@ TEST(Yaml, AliasesAndMergesAreReplaced) {
 }
 
 TEST(Yaml, SaysWhichLineIsWrong) {
-  refuses("a: [1\nb", "expected YAML, but libyaml says: did not find expected");
-  refuses("a: 1\na: 2\n", "file: line 2: \"a\": expected once, but got two");
-  refuses("a: *x\n", "file: line 1: expected an anchor &x before this");
-  refuses("a: &x [*x]\n", "file: line 1: expected an anchor &x before this");
-  refuses("? [a]\n: b\n", "file: line 1: expected a key that is a scalar");
-  refuses("a: {<<: 1}\n", "<<: expected a mapping");
-  refuses(std::string("a: \xff\n"), "file: line 1: expected YAML");
+  refuses_yaml("a: [1\nb", "expected YAML, but libyaml says: did not find expected");
+  refuses_yaml("a: 1\na: 2\n", "file: line 2: \"a\": expected once, but got two");
+  refuses_yaml("a: *x\n", "file: line 1: expected an anchor &x before this");
+  refuses_yaml("a: &x [*x]\n", "file: line 1: expected an anchor &x before this");
+  refuses_yaml("? [a]\n: b\n", "file: line 1: expected a key that is a scalar");
+  refuses_yaml("a: {<<: 1}\n", "<<: expected a mapping");
+  refuses_yaml(std::string("a: \xff\n"), "file: line 1: expected YAML");
 }
 
 TEST(Yaml, IsBounded) {
   const auto nested = [](int depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_TRUE(read(nested(kDeepestJson)).is_array());
-  refuses(nested(kDeepestJson + 1), "expected at most 64 mappings and lists within each other");
-  refuses(std::string(60'000, '['), "within each other, but got more");
+  refuses_yaml(nested(kDeepestJson + 1),
+               "expected at most 64 mappings and lists within each other");
+  refuses_yaml(std::string(60'000, '['), "within each other, but got more");
   std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int n = 1; n < 20; ++n) {
     const std::string last = "*a" + std::to_string(n - 1);
@@ -66,7 +67,7 @@ TEST(Yaml, IsBounded) {
     for (int copies = 1; copies < 10; ++copies) laughs += ", " + last;
     laughs += "]\n";
   }
-  refuses(laughs, "expected at most 100000 values, but got more");
+  refuses_yaml(laughs, "expected at most 100000 values, but got more");
 }
 
 }  // namespace

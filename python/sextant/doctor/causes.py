@@ -28,6 +28,8 @@ class Context:
     model: Any = None
     versions: dict[str, str] = field(default_factory=dict)
     live: bool = False  # a model in memory, whose configuration may have changed
+    length: int = 0  # of sequences whose keys were seen one by one
+    positions: list[np.ndarray] = field(default_factory=list)  # those that layers were found to use
 
     def model_type(self) -> str:
         return str(getattr(getattr(self.model, "config", None), "model_type", ""))
@@ -62,7 +64,7 @@ def place_of(thing: Any) -> str:
     return f"{parts[-1]}:{line} ({thing.__name__})"
 
 
-def _see(place: str) -> str:
+def see(place: str) -> str:
     return f"; see {place}" if place else ""
 
 
@@ -90,7 +92,7 @@ def _rounded(values: np.ndarray, bits: int) -> np.ndarray:
 
 def _built(context: Context, what: str) -> str:
     """The sentence on the place where values are computed."""
-    text = f". They are computed when the model is built{_see(context.rotary_place())}"
+    text = f". They are computed when the model is built{see(context.rotary_place())}"
     return text + (f"; {what} set in model.config afterwards changes nothing"
                    if context.live else "")
 
@@ -115,7 +117,7 @@ def of_frequencies(group: Group, theirs: np.ndarray, resolution: float, seen: An
     for bits, name in ((7, "bfloat16"), (10, "float16")):
         if _near(theirs, _rounded(ours, bits), resolution, 2e-5):
             return (f"the frequencies are rounded to {name}: model.to({name}) or .half() also "
-                    f"rounded the buffer inv_freq{_see(context.rotary_place())}")
+                    f"rounded the buffer inv_freq{see(context.rotary_place())}")
     for other in context.reading.groups:
         if other is not group and other.rotates \
                 and _near(theirs, np.asarray(other.frequencies), resolution):
@@ -124,8 +126,8 @@ def of_frequencies(group: Group, theirs: np.ndarray, resolution: float, seen: An
     if not stretched:
         factor = float(np.median(ours / np.maximum(theirs, 1e-300)))
         if _near(theirs * factor, ours, resolution * factor):
-            return (f"all frequencies are divided by {factor:.4g}, as position interpolation does; "
-                    "the configuration has no stretch")
+            return (f"all frequencies are divided by {factor:.4g}, as position interpolation does, "
+                    f"or all positions are; the configuration has no stretch")
     if _near(np.sort(theirs)[::-1], np.sort(ours)[::-1], resolution):
         return "the same frequencies belong to other pairs of channels"
     still = int((theirs <= resolution).sum())
@@ -138,8 +140,8 @@ def of_frequencies(group: Group, theirs: np.ndarray, resolution: float, seen: An
         return _of_other_stretch(group, theirs, resolution, context)
     if len(theirs) > 3 and abs(theirs[0] - 1) < NEAR and theirs[-1] < 0.99 * ours[-1]:
         return ("the slow pairs are slower than the configuration says, as with a stretch that it "
-                f"does not have{_see(context.rotary_place())}")
-    return _see(context.rotary_place()).removeprefix("; ")
+                f"does not have{see(context.rotary_place())}")
+    return see(context.rotary_place()).removeprefix("; ")
 
 
 def _of_base(base: float, group: Group, stretched: bool, context: Context) -> str:
@@ -157,7 +159,7 @@ def _of_other_stretch(group: Group, theirs: np.ndarray, resolution: float, conte
     plain, ours = np.asarray(group.plain), np.asarray(group.frequencies)
     clear = np.nonzero(theirs > 100 * resolution)[0]
     if not len(clear):
-        return _see(context.rotary_place()).removeprefix("; ")
+        return see(context.rotary_place()).removeprefix("; ")
     at = int(clear[-1])
     live, wanted = plain[at] / theirs[at], plain[at] / ours[at]
     if abs(live - wanted**2) < 1e-3 * live and wanted > 1.01:
@@ -165,23 +167,23 @@ def _of_other_stretch(group: Group, theirs: np.ndarray, resolution: float, conte
     uniform = _near(theirs * live, plain, resolution * live)
     how = "all pairs are divided by" if uniform else f"pair {at} is divided by"
     return (f"another stretch: {how} {live:.4g} where {group.method} divides pair {at} by "
-            f"{wanted:.4g}{_see(context.rotary_place())}")
+            f"{wanted:.4g}{see(context.rotary_place())}")
 
 
 def of_gain(group: Group, gain: float, seen: Any, context: Context) -> str:
     expected = group.attention_factor
     if abs(gain - 1) < NEAR:
         return (f"the factor of {group.method} on cos and sin (attention_factor) is not applied"
-                f"{_see(context.rotary_place())}")
+                f"{see(context.rotary_place())}")
     if abs(gain - expected**2) < NEAR * gain:
-        return f"the attention factor is applied twice{_see(context.rotary_place())}"
+        return f"the attention factor is applied twice{see(context.rotary_place())}"
     if abs(expected - 1) < NEAR:
         return ("queries or keys are multiplied by a factor that the configuration does not have"
-                f"{_see(context.rotary_place())}")
+                f"{see(context.rotary_place())}")
     default = 0.1 * math.log(group.factor) + 1 if group.factor > 1 else 1.0
     if abs(gain - default) < NEAR and default != 1.0:
         return f"YaRN's default 0.1 ln({group.factor:g}) + 1 in place of the configuration's factor"
-    return _see(context.rotary_place()).removeprefix("; ")
+    return see(context.rotary_place()).removeprefix("; ")
 
 
 def of_scale(group: Group, live: float, expected: float, seen: Any, context: Context) -> str:
@@ -201,13 +203,13 @@ def of_scale(group: Group, live: float, expected: float, seen: Any, context: Con
 def of_rotates(group: Group, rotates: bool, name: str, seen: Any, context: Context) -> str:
     if not rotates and name == "keys" and seen.queries is not None and seen.queries.rotates:
         return ("keys reach the scores without a rotation, and queries with one"
-                f"{_see(context.apply_place())}")
+                f"{see(context.apply_place())}")
     if rotates:
         return ("a layer without positions (NoPE) in the configuration rotates here; the model's "
                 f"code decides by no_rope_layers, layer_types or its own rule"
-                f"{_see(context.apply_place())}")
+                f"{see(context.apply_place())}")
     return ("the layer runs without positions; its code or a patch of it skips the rotation"
-            f"{_see(context.apply_place())}")
+            f"{see(context.apply_place())}")
 
 
 def of_part(expected: int, got: int, context: Context) -> str:
@@ -215,7 +217,7 @@ def of_part(expected: int, got: int, context: Context) -> str:
         how = "twice" if got > expected else "half"
         return (f"{how} the channels rotate: partial_rotary_factor (rotary_dim) has no effect or "
                 f"has it twice{_built(context, 'a part')}")
-    return f"partial_rotary_factor or rotary_dim is read differently{_see(context.rotary_place())}"
+    return f"partial_rotary_factor or rotary_dim is read differently{see(context.rotary_place())}"
 
 
 def of_pairing(half_split: bool, context: Context) -> str:
@@ -224,40 +226,71 @@ def of_pairing(half_split: bool, context: Context) -> str:
     else:
         text = ("neighbouring channels are paired where the weights need halves (f, f + R/2), as "
                 "with weights in the order of Meta's or GGUF's files")
-    return text + _see(context.apply_place())
+    return text + see(context.apply_place())
 
 
 def of_no_rotation(context: Context) -> str:
     return ("the code mixes pairs of channels that do not belong together, such as cos and sin in "
-            f"halves with a rotation of neighbours{_see(context.apply_place())}")
+            f"halves with a rotation of neighbours{see(context.apply_place())}")
 
 
 def of_direction(context: Context) -> str:
     return ("the sign of sin is the opposite: scores depend on minus the distance"
-            f"{_see(context.apply_place())}")
+            f"{see(context.apply_place())}")
 
 
 def of_positions(phases: np.ndarray, positions: tuple[int, ...], frequencies: np.ndarray,
-                 bounds: np.ndarray) -> str:
+                 bounds: np.ndarray, context: Context) -> str:
     """The cause if the angles are right for changed positions."""
     at = np.asarray(positions, float)
+
+    def explain(changed: np.ndarray) -> bool:
+        return bool((phase_errors(phases, tuple(changed), frequencies) <= bounds).all())
     for bits, name, first in ((7, "bfloat16", 257), (10, "float16", 2049)):
-        changed = _rounded(at, bits)
-        if bool((phase_errors(phases, tuple(changed), frequencies) <= bounds).all()):
+        if explain(_rounded(at, bits)):
             return f"positions are rounded to {name}, which has no whole numbers from {first} on"
+    used = next(filter(explain, context.positions), None)
+    if used is None:
+        used = _positions_used(phases, at, frequencies)
+        if not explain(used):
+            return ""
+        context.positions.append(used)
     for factor in (0.125, 0.25, 0.5, 2.0, 4.0, 8.0):
-        if bool((phase_errors(phases, tuple(at * factor), frequencies) <= bounds).all()):
+        if (used == at * factor).all():
             return f"positions are multiplied by {factor:g}"
-    largest = [p for p in positions if p < positions[-1]]
-    for limit in largest[2:]:
-        if bool((phase_errors(phases, tuple(np.minimum(at, limit)), frequencies) <= bounds).all()):
-            return f"positions end at about {limit}: larger ones get the same angles"
-    return ""
+        if (used == np.floor(at * factor)).all():
+            return f"positions are multiplied by {factor:g} and rounded down"
+    if used.max() < at[-1] and (used == np.minimum(at, used.max())).all():
+        return f"positions end at about {used.max():g}: larger ones get the same angles"
+    shift = used[-1] - at[-1]
+    if shift and (used == np.maximum(at + shift, 0)).all():
+        return (f"positions are shifted by {shift:+g}" + (", and the first ones are all 0"
+                if shift < -1 or used[0] == used[1] else "") + "; padding may be counted wrongly")
+    period = round(float(at[-1] - used[-1]))
+    for turns in range(1, 65):
+        if period % turns == 0 and period and (used == at % (period // turns)).all():
+            return f"positions begin again after each {period // turns}"
+    n = int((used != at).argmax())
+    return f"the token at position {at[n]:g} gets the angles of position {used[n]:g}"
+
+
+def _positions_used(phases: np.ndarray, at: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    """For each token the multiple of 1/2 whose angles are nearest to the phases."""
+    grid = np.arange(0, 4 * at[-1] + 128) / 2
+    angles = np.exp(1j * grid[:, None] * frequencies[None])
+    return np.array([grid[int((angles * np.exp(-1j * row)).real.sum(1).argmax())]
+                     for row in phases])
+
+
+def shift_of(first: np.ndarray, frequencies: np.ndarray, noise: float) -> int:
+    """The position whose angles the phases of position 0 are; 0 if it is no other small one."""
+    return next((s for s in sorted(range(-64, 65), key=abs) if bool((np.abs(np.angle(np.exp(
+        1j * (first - s * frequencies)))) <= 4 * noise).all())), 0)
 
 
 def of_offset(context: Context) -> str:
     return ("queries and keys get different positions, as with a cache whose length is counted "
-            f"wrongly{_see(context.apply_place())}")
+            f"wrongly{see(context.apply_place())}")
 
 
 def of_tables(rotation: Rotation, context: Context) -> str:
@@ -266,7 +299,7 @@ def of_tables(rotation: Rotation, context: Context) -> str:
         text = "cos and sin are rounded to bfloat16 (or float16) before they are applied"
     else:
         text = "angles or tables are computed in fewer bits than float32"
-    return text + _see(context.rotary_place())
+    return text + see(context.rotary_place())
 
 
 def of_window(group: Group, live: int | None, seen: Any, context: Context) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from . import causes
 from .causes import Context
+from .facts import Facts
 from .masks import FAR
 from .probe import LayerSeen
 from .reading import Group
@@ -32,8 +33,8 @@ def _number(value: float) -> str:
 class LayerComparison:
     """The comparison of one layer. `findings` and `unjudged` are its results."""
 
-    def __init__(self, seen: LayerSeen, group: Group, context: Context) -> None:
-        self.seen, self.group, self.context = seen, group, context
+    def __init__(self, seen: LayerSeen, group: Group, context: Context, facts: Facts) -> None:
+        self.seen, self.group, self.context, self.facts = seen, group, context, facts
         self.layers = (seen.index,) if seen.index is not None else ()
         self.findings: list[Finding] = []
         self.unjudged: list[Unjudged] = []
@@ -51,6 +52,13 @@ class LayerComparison:
             for name, rotation in (("queries", queries), ("keys", keys)):
                 if rotation is not None:
                     self.compare_rotation(name, rotation)
+        if queries is not None or keys is not None:
+            self.facts.see("rotation")
+        if self.group.instead not in (None, "none"):
+            self.facts.miss("positions", self.seen.index,
+                            f"{self.group.instead} positions are not compared")
+        if self.group.query_law is not None:
+            self.facts.miss("query law", self.seen.index, "it is not compared")
         self.judge_unexplained()
         self.compare_keys()
         self.compare_scale()
@@ -82,9 +90,9 @@ class LayerComparison:
             self.find("pairing", expected, f"{faulty}: no rotation in pairs of channels explains "
                       "their values", causes.of_no_rotation(self.context))
         if unknown:
-            self.unjudged.append(Unjudged(
-                self.layers, "rotation", f"{unknown} before their rotation are not the output of a "
-                "module inside the layer"))
+            why = f"{unknown} before their rotation are not the output of a module inside the layer"
+            self.unjudged.append(Unjudged(self.layers, "rotation", why))
+            self.facts.miss("rotation", self.seen.index, why)
 
     # --- one of queries and keys ---
 
@@ -114,11 +122,18 @@ class LayerComparison:
         positions, noise = self.seen.positions, self.seen.noise
         phases = rotation.phases - rotation.phases[0]
         ours = np.asarray(self.group.frequencies)
+        self.facts.see("positions")
         if len(ours) != phases.shape[1]:
             self.find("rotated channels", f"{len(ours)} pairs", f"{name}: {phases.shape[1]} pairs")
             return
         bounds = phase_bounds(positions, ours, noise)
         if bool((phase_errors(phases, positions, ours) <= bounds).all()):
+            shift = causes.shift_of(rotation.phases[0], ours, noise)
+            if shift and name == "queries and keys":
+                self.find("positions", "position 0 without a rotation",
+                          f"{name}: rotated as at position {shift}",
+                          f"all positions are shifted by {shift:+d}; scores depend on differences "
+                          "only, until positions are counted in another way, as over a cache")
             return
         backwards = bool((phase_errors(-phases, positions, ours) <= bounds).all())
         if backwards and self.context.model_type() in BACKWARDS:
@@ -132,7 +147,7 @@ class LayerComparison:
         if uneven is None:
             self.find_frequencies(name, ours, np.abs(found))
             return
-        cause = causes.of_positions(phases, positions, ours, bounds)
+        cause = causes.of_positions(rotation.phases, positions, ours, bounds, self.context)
         if cause:
             at, error = self.uneven(phases, ours) or uneven
             self.find("positions", "angles proportional to positions",
@@ -223,13 +238,18 @@ class LayerComparison:
 
     def compare_scale(self) -> None:
         group, scales = self.group, self.live_scales()
-        if not scales or self.said("rotates") or self.scale_is_right():
+        expected = group.softmax_scale if group.rotates else group.unrotated_softmax_scale
+        if not scales or not expected:
+            self.facts.miss("scale", self.seen.index, "explain does not know it" if scales else
+                            "a norm hides the factor of queries or keys, or it is not known")
+            return
+        self.facts.see("scale")
+        if self.said("rotates") or self.scale_is_right():
             return
         # The effect of a wrong attention factor on the scale is no second finding.
         live = self.seen.scale * group.attention_factor**2 if self.said("attention factor") \
             else scales[0]
-        expected = group.softmax_scale if group.rotates else group.unrotated_softmax_scale
-        if expected and abs(live - expected) > SCALE_TOLERANCE * self.wide * expected:
+        if abs(live - expected) > SCALE_TOLERANCE * self.wide * expected:
             self.find("softmax scale", _number(expected), _number(live),
                       causes.of_scale(group, live, expected, self.seen, self.context))
 
@@ -238,9 +258,14 @@ class LayerComparison:
         if seen.mask is None:
             live, chunk = seen.flash_window, group.chunk
             if live is None:
+                near = group.window or group.chunk
+                if not near or near >= self.context.length:
+                    self.facts.miss("window", seen.index, "its mask is not that of transformers' "
+                                    f"mask functions; seen are {self.context.length} keys")
                 return
         else:
             live, chunk = seen.mask.window, seen.mask.chunk
+        self.facts.see("window")
         beyond = live is None and group.window is not None and group.window >= FAR
         if live != group.window and not beyond:
             self.find("window", f"{group.window} keys" if group.window else "all keys",
@@ -251,9 +276,9 @@ class LayerComparison:
                       f"chunks of {chunk}" if chunk else "no chunks")
 
 
-def compare_layers(layers: list[LayerSeen], context: Context
+def compare_layers(layers: list[LayerSeen], context: Context, facts: Facts
                    ) -> tuple[list[Finding], list[Unjudged]]:
-    """The comparison of each layer with its group."""
+    """The comparison of each layer with its group. What was measured goes to `facts`."""
     findings: list[Finding] = []
     unjudged: list[Unjudged] = []
     for seen in layers:
@@ -261,7 +286,7 @@ def compare_layers(layers: list[LayerSeen], context: Context
         if group is None:
             unjudged.append(Unjudged((seen.index or 0,), "layer", "explain has no entry for it"))
             continue
-        result = LayerComparison(seen, group, context)
+        result = LayerComparison(seen, group, context, facts)
         findings += result.findings
         unjudged += result.unjudged
     return findings, unjudged

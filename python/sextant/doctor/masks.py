@@ -19,11 +19,10 @@ CODE = 4096.0  # a mask of doctor's holds CODE + the number of its result
 @dataclass(frozen=True)
 class Seen:
     """Keys that a query sees. window: their number, its own included; chunk: the size of chunks;
-    None: no limit. causal: whether later keys are hidden."""
+    None: no limit."""
 
     window: int | None
     chunk: int | None
-    causal: bool
 
 
 def seen_by(mask_function: Callable) -> Seen | None:
@@ -37,13 +36,12 @@ def seen_by(mask_function: Callable) -> Seen | None:
         return torch.broadcast_to(torch.as_tensor(value, dtype=torch.bool), keys.shape)
 
     first = [int(visible(q).nonzero()[0]) for q in (FAR, FAR + 1)]
-    causal = not bool(visible(FAR)[FAR + 1:].any())
     if first == [0, 0]:
-        return Seen(None, None, causal)
+        return Seen(None, None)
     if first[1] == first[0] + 1:
-        return Seen(FAR - first[0] + 1, None, causal)
+        return Seen(FAR - first[0] + 1, None)
     if first[1] == first[0]:  # both in the chunk that begins there; the chunk before gives the size
-        return Seen(None, first[0] - int(visible(first[0] - 1).nonzero()[0]), causal)
+        return Seen(None, first[0] - int(visible(first[0] - 1).nonzero()[0]))
     return None
 
 

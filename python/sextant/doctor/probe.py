@@ -64,12 +64,12 @@ class LayerSeen:
     noise: float
 
 
-def _kind_of(module: Any, index: int | None) -> str | None:
+def kind_of(module: Any, index: int | None) -> str | None:
     kinds = getattr(getattr(module, "config", None), "layer_types", None)
     return kinds[index] if kinds and index is not None and index < len(kinds) else None
 
 
-def _index_of(module: Any, name: str) -> int | None:
+def index_of(module: Any, name: str) -> int | None:
     """The layer's number in its name; layer_idx counts attention modules where a layer has two."""
     found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
     if found:
@@ -78,7 +78,7 @@ def _index_of(module: Any, name: str) -> int | None:
     return own if isinstance(own, int) else None
 
 
-def _array(tensor: Any) -> np.ndarray:
+def array_of(tensor: Any) -> np.ndarray:
     import torch
     return tensor.detach().to("cpu", torch.float32, copy=True).numpy()
 
@@ -102,7 +102,7 @@ class Watch:
         def keep(_: Any, __: Any, output: Any) -> None:
             if hasattr(output, "is_floating_point") and output.is_floating_point() \
                     and output.dim() in (3, 4) and output.shape[0] == BATCH:
-                self.outputs.append((name, _array(output)))
+                self.outputs.append((name, array_of(output)))
         return keep
 
     def attention(self, module: Any, query: Any, key: Any, value: Any, attention_mask: Any = None,
@@ -121,15 +121,15 @@ class Watch:
 
     def _measured(self, module: Any, name: str, inside: list[np.ndarray], query: Any, key: Any,
                   scaling: Any, mask: Any, flash_window: Any) -> LayerSeen:
-        index, kind_name = _index_of(module, name), str(query.dtype).removeprefix("torch.")
-        kind = _kind_of(module, index)
+        index, kind_name = index_of(module, name), str(query.dtype).removeprefix("torch.")
+        kind = kind_of(module, index)
         tolerance = TOLERANCE.get(kind_name, TOLERANCE["bfloat16"])
         group = self.reading.group_of(index, kind)
         part = None
         if group and group.rotated_channels:
             first, last = group.rotated_channels
             part = (first, last - first + 1)
-        q, k = _array(query), _array(key)
+        q, k = array_of(query), array_of(key)
         queries, known = best_rotation(inside, q, k.shape[1], part, tolerance)
         keys, keys_known = best_rotation(inside, k, q.shape[1], part, tolerance)
         shared = any(k.shape == e.shape and np.array_equal(k, e) for e in self.earlier_keys)
@@ -199,7 +199,7 @@ def _float32_parameters(model: Any) -> Iterator[None]:
 
 # The run in progress. The interfaces keep the functions that are registered, which therefore hold
 # no model.
-_running: list[Watch] = []
+_running: list[Any] = []
 
 
 def _attend(*arguments: Any, **named: Any) -> tuple[Any, None]:
@@ -211,7 +211,7 @@ def _mask(*arguments: Any, **named: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _attention_of(model: Any, watch: Watch) -> Iterator[None]:
+def _attention_of(model: Any, watch: Any) -> Iterator[None]:
     """All configurations of the model select doctor's attention."""
     from transformers import AttentionInterface, AttentionMaskInterface
     AttentionInterface.register(NAME, _attend)
@@ -220,6 +220,7 @@ def _attention_of(model: Any, watch: Watch) -> Iterator[None]:
                if hasattr(getattr(m, "config", None), "_attn_implementation_internal")}
     configs.setdefault(id(model.config), model.config)
     before = [(c, c._attn_implementation_internal) for c in configs.values()]
+    watch.implementations = {id(config): name for config, name in before}
     _running.append(watch)
     try:
         for config in configs.values():
@@ -245,12 +246,12 @@ def _buffers_kept(model: Any) -> Iterator[None]:
             vars(module).update(values)
 
 
-def _tokens(model: Any, count: int) -> Any:
+def tokens_for(model: Any, rows: int, count: int) -> Any:
     import torch
     embeddings = model.get_input_embeddings()
     vocabulary = getattr(embeddings, "num_embeddings", None) or model.config.vocab_size
-    numbers = torch.arange(BATCH * count) % max(1, vocabulary - FIRST_TOKEN)
-    return (numbers + min(FIRST_TOKEN, vocabulary - 1)).reshape(BATCH, count)
+    numbers = torch.arange(rows * count) % max(1, vocabulary - FIRST_TOKEN)
+    return (numbers + min(FIRST_TOKEN, vocabulary - 1)).reshape(rows, count)
 
 
 def positions_for(longest: int | None) -> tuple[int, ...]:
@@ -258,37 +259,48 @@ def positions_for(longest: int | None) -> tuple[int, ...]:
     return tuple(p for p in POSITIONS if not longest or p < longest)
 
 
-def probe(model: Any, reading: Reading, positions: tuple[int, ...]) -> list[LayerSeen]:
-    """Runs the model, whose parameters are on one device, on tokens at these positions. Returns its
-    attention layers in the order of their calls. Raises ProbeError if the model cannot run so or
-    does not use transformers' attention interface."""
+@contextlib.contextmanager
+def running(model: Any, watch: Any) -> Iterator[None]:
+    """The model in evaluation mode with the attention and the masks of `watch`; afterwards it is as
+    it was."""
     import torch
-    named = inspect.signature(model.forward).parameters
-    if "position_ids" not in named and not any(
-            p.kind is p.VAR_KEYWORD for p in named.values()):
-        positions = tuple(range(len(positions)))  # the model counts them itself
-    device = next(model.parameters()).device
-    tokens = _tokens(model, len(positions)).to(device)
-    given = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens), "use_cache": False,
-             "position_ids": torch.tensor(positions, device=device).expand(BATCH, -1)}
-    accepts = any(p.kind is p.VAR_KEYWORD for p in named.values())
-    given = {name: value for name, value in given.items() if accepts or name in named}
-    watch = Watch(model, reading, positions)
     modes = [(module, module.training) for module in model.modules()]
     try:
         with torch.no_grad(), _buffers_kept(model), _attention_of(model, watch), \
                 _float32_parameters(model):
+            model.eval()
+            yield
+    finally:
+        for module, trains in modes:
+            module.training = trains
+
+
+def probe(model: Any, reading: Reading, positions: tuple[int, ...] | None) -> list[LayerSeen]:
+    """Runs the model, whose parameters are on one device, on tokens at these positions; None: as
+    the model counts them. Returns its attention layers in the order of their calls. Raises
+    ProbeError if the model cannot run so or does not use transformers' attention interface."""
+    import torch
+    named = inspect.signature(model.forward).parameters
+    accepts = any(p.kind is p.VAR_KEYWORD for p in named.values())
+    length = len(positions or POSITIONS)
+    device = next(model.parameters()).device
+    tokens = tokens_for(model, BATCH, length).to(device)
+    given = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens), "use_cache": False}
+    if positions is not None and ("position_ids" in named or accepts):
+        given["position_ids"] = torch.tensor(positions, device=device).expand(BATCH, -1)
+    given = {name: value for name, value in given.items() if accepts or name in named}
+    watch = Watch(model, reading,
+                  positions if positions and "position_ids" in given else tuple(range(length)))
+    try:
+        with running(model, watch):
             handles = watch.hook()
             try:
-                model.eval()(**given)
+                model(**given)
             finally:
                 for handle in handles:
                     handle.remove()
     except Exception as error:
         raise ProbeError(f"the model's forward: {type(error).__name__}: {error}") from error
-    finally:
-        for module, trains in modes:
-            module.training = trains
     if not watch.layers:
         raise ProbeError(f"{type(model).__name__} has no layer that calls an attention function of "
                          "transformers' AttentionInterface")

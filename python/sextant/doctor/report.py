@@ -48,6 +48,17 @@ class Unjudged:
 
 
 @dataclass(frozen=True)
+class Fact:
+    """A fact that is judged. status: "as configured", "differs" or "not measured", in these layers
+    (empty: all) and for this reason."""
+
+    layers: tuple[int, ...]
+    fact: str
+    status: str
+    why: str
+
+
+@dataclass(frozen=True)
 class LayerRow:
     """A line of the table: layers that are alike in configuration and in verdict."""
 
@@ -79,6 +90,7 @@ class Report:
         self.findings: list[Finding] = _all(Finding, answer["findings"])
         self.unjudged: list[Unjudged] = _all(Unjudged, answer["unjudged"])
         self.notes: list[str] = answer["notes"]
+        self.facts: list[Fact] = _all(Fact, answer.get("facts", []))
 
     @staticmethod
     def of(examined: str) -> Report:

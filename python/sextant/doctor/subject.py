@@ -7,12 +7,14 @@ positions; that the smaller configuration means the same is checked by reading i
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
 import pathlib
 import re
-from typing import Any
+import warnings
+from typing import Any, Iterator
 
 from .._errors import Error
 from .._files import MOST_JSON, read_bytes
@@ -185,3 +187,56 @@ def check_same_meaning(config: Any, small: Any) -> None:
     if a != b:
         raise SubjectError(f"{config.model_type}: a model with fewer heads would have other "
                            "positions; --weights examines the whole model")
+
+
+def model_inside(model: Any) -> Any:
+    """The model of transformers that `model` is or has inside, as PeftModel has. Raises
+    TypeError."""
+    import torch
+    from transformers import PreTrainedModel
+    inside: list[tuple[str, Any]] = []
+    for name, part in model.named_modules() if isinstance(model, torch.nn.Module) else ():
+        if isinstance(part, PreTrainedModel) and not any(
+                name.startswith(f"{outer}.") or not outer for outer, _ in inside):
+            inside.append((name, part))
+    if len(inside) == 1:
+        return inside[0][1]
+    got = f"{type(model).__name__} with {', '.join(name for name, _ in inside)}" if inside \
+        else type(model).__name__
+    raise TypeError("doctor: model: expected a PreTrainedModel of transformers, or a module with "
+                    f"one inside, but got {got}")
+
+
+def two_stacks(model: Any) -> str:
+    """The reason why a model with an encoder and a decoder is not judged as a whole; "" for any
+    other model."""
+    parts = []
+    for name in ("encoder", "decoder"):
+        get = getattr(model, f"get_{name}", None)
+        try:
+            part = get() if get else getattr(model, name, None)
+        except Exception:  # pylint: disable=broad-except
+            part = None
+        parts.append(part)
+    if not getattr(model.config, "is_encoder_decoder", False) or any(
+            part is None or part is model for part in parts):
+        return ""
+    return (f"{type(model).__name__} has an encoder and a decoder, and doctor judges one stack of "
+            "layers: give it model.get_encoder() or model.get_decoder()")
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without the messages and warnings of transformers."""
+    from transformers.utils import logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
+            yield
+        finally:
+            logging.set_verbosity(level)
+            if bars:
+                logging.enable_progress_bar()

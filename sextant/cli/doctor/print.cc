@@ -33,6 +33,18 @@ std::vector<std::string> cells_of(const LayerRow& row) {
           row.verdict};
 }
 
+// A sentence on each fact that was not measured.
+std::vector<std::string> not_measured(const DoctorReport& report) {
+  std::vector<std::string> sentences;
+  for (const JudgedFact& fact : report.facts) {
+    if (fact.status == "not measured") {
+      sentences.push_back(
+          sentence_of(Unjudged{.layers = fact.layers, .what = fact.fact, .why = fact.why}));
+    }
+  }
+  return sentences;
+}
+
 // " (transformers 5.24.0, torch 2.15.0)"
 std::string versions_of(const DoctorReport& report) {
   std::string list;
@@ -72,12 +84,17 @@ void print(const DoctorReport& report) {
     print_wrapped("not judged    " + sentence_of(unjudged));
   }
   for (const std::string& note : report.result.notes) print_wrapped("note          " + note);
+  for (const std::string& missing : not_measured(report)) {
+    print_wrapped("not measured  " + missing);
+  }
   const size_t count = report.result.findings.size();
   const bool warns = std::ranges::all_of(report.result.findings, &ConfigFinding::warning);
-  lab::print("verdict: {}\n", count == 0
-                                  ? report.verdict()
-                                  : fmt::format("{} {}{}", count, warns ? "warning" : "finding",
-                                                count > 1 ? "s" : ""));
+  const std::string verdict =
+      count == 0
+          ? report.verdict()
+          : fmt::format("{} {}{}", count, warns ? "warning" : "finding", count > 1 ? "s" : "");
+  const std::string facts = report.facts_text();
+  print_wrapped("verdict: " + verdict + (facts.empty() ? "" : " (" + facts + ")"));
 }
 
 std::string json_text(const DoctorReport& report) {
@@ -105,6 +122,11 @@ std::string json_text(const DoctorReport& report) {
   for (const Unjudged& entry : report.result.unjudged) {
     unjudged.push_back({{"layers", entry.layers}, {"what", entry.what}, {"why", entry.why}});
   }
+  json facts = json::array();
+  for (const JudgedFact& fact : report.facts) {
+    facts.push_back(
+        {{"fact", fact.fact}, {"status", fact.status}, {"layers", fact.layers}, {"why", fact.why}});
+  }
   json versions = json::object();
   for (const auto& [name, version] : report.versions) versions[name] = version;
   return json({{"schema", 2},
@@ -115,7 +137,8 @@ std::string json_text(const DoctorReport& report) {
                {"layers", layers},
                {"findings", findings},
                {"unjudged", unjudged},
-               {"notes", report.result.notes}})
+               {"notes", report.result.notes},
+               {"facts", facts}})
       .dump(1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -131,7 +154,8 @@ chart::Report page_of(const DoctorReport& report) {
   }
   chart::Report page{.title = "sextant doctor: " + report.subject,
                      .lead = "Compared with " + report.against + versions_of(report) +
-                             ". Verdict: **" + report.verdict() + "**.",
+                             ". Verdict: **" + report.verdict() + "**" +
+                             (report.facts.empty() ? "" : " (" + report.facts_text() + ")") + ".",
                      .opening = {"", {layers}},
                      .sections = {},
                      .footer = ""};
@@ -147,6 +171,9 @@ chart::Report page_of(const DoctorReport& report) {
   std::string notes;
   for (const Unjudged& entry : report.result.unjudged) {
     notes += "- not judged: " + sentence_of(entry) + "\n";
+  }
+  for (const std::string& missing : not_measured(report)) {
+    notes += "- not measured: " + missing + "\n";
   }
   for (const std::string& note : report.result.notes) notes += "- " + note + "\n";
   if (!notes.empty()) page.sections.push_back({"Notes", {chart::Prose{notes}}});

@@ -30,6 +30,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Unjudged, layers, what, why)
 }  // namespace sextant
 
 namespace sextant::cli {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JudgedFact, fact, status, layers, why)
 namespace {
 
 // A model that ran, as python/sextant/doctor/examine.py writes it.
@@ -42,6 +43,7 @@ struct Examined {
   std::vector<ConfigFinding> findings;       // of one layer each, or of all
   std::vector<Unjudged> unjudged;
   std::vector<std::string> notes;
+  std::vector<JudgedFact> facts;  // files of 0.2.0's first examiners have none
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Examined, subject, against, versions, config, length, longest,
                                    layers, findings, unjudged, notes)
@@ -49,17 +51,23 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Examined, subject, against, versions, config,
 Examined parse_examined(const std::string& text, const std::string& where) {
   const nlohmann::json examined = checked_json(text, where);
   try {
-    return examined.get<Examined>();
+    Examined model = examined.get<Examined>();
+    if (examined.contains("facts")) model.facts = examined["facts"];
+    return model;
   } catch (const std::exception& error) {
     fail(where + ": " + reason_of(error));
   }
 }
 
 // The fields of findings in the order of a report.
-constexpr std::array kFields = {
-    "configuration", "rotates",   "rotated channels", "pairing",       "direction", "frequencies",
-    "positions",     "precision", "attention factor", "softmax scale", "window",    "chunk",
-    "query law",     "layers"};
+constexpr std::array kFields = {"configuration", "rotates",    "rotated channels",
+                                "pairing",       "direction",  "frequencies",
+                                "positions",     "precision",  "attention factor",
+                                "softmax scale", "window",     "chunk",
+                                "mask",          "padding",    "attention",
+                                "cache",         "generation", "key heads",
+                                "norms",         "softcap",    "sinks",
+                                "query law",     "layers"};
 
 void sort_findings(std::vector<ConfigFinding>& findings) {
   std::ranges::stable_sort(findings, {}, [](const ConfigFinding& x) {
@@ -167,6 +175,19 @@ int DoctorReport::exit_status(bool strict) const {
   return fails ? 1 : result.unjudged.empty() ? 0 : 2;
 }
 
+std::string DoctorReport::facts_text() const {
+  std::string text;
+  for (const char* status : {"as configured", "differs", "not measured"}) {
+    std::vector<std::string> names;
+    for (const JudgedFact& fact : facts) {
+      if (fact.status == status) names.push_back(fact.fact);
+    }
+    if (names.empty()) continue;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", fmt::join(names, ", "), status);
+  }
+  return text;
+}
+
 DoctorReport unexamined(const std::string& subject, const std::string& file,
                         const std::string& why) {
   DoctorReport report{.subject = subject,
@@ -225,7 +246,8 @@ DoctorReport report_of(const std::string& text, const std::string& where) {
                       .against = model.against,
                       .versions = model.versions,
                       .rows = {},
-                      .result = {}};
+                      .result = {},
+                      .facts = model.facts};
   std::error_code ignored;
   const std::filesystem::path file = std::filesystem::path(model.subject) / "config.json";
   if (std::filesystem::is_regular_file(file, ignored)) report.file = file.string();

@@ -24,6 +24,14 @@ struct LayerRow {
   std::string verdict;  // the fields of its findings, or "ok"
 };
 
+// A fact that doctor judges of a model that runs. status: "as configured", "differs" or "not
+// measured", in these layers (empty: all) and for the reason `why`.
+struct JudgedFact {
+  std::string fact, status;
+  std::vector<int64_t> layers;
+  std::string why;
+};
+
 struct DoctorReport {
   std::string subject, against;  // the model or file, and the source of expected values
   std::vector<std::pair<std::string, std::string>> versions;
@@ -32,11 +40,14 @@ struct DoctorReport {
   // The file with the configuration, and the path of the language model's object in it; empty:
   // none.
   std::string file = {}, place = {};
+  std::vector<JudgedFact> facts = {};  // empty: files were compared
 
   // "sound", "findings" or "cannot be judged".
   std::string verdict() const;
   // 1: an error, or with `strict` a warning; 2: something is not judged; 0: neither.
   int exit_status(bool strict = false) const;
+  // "rotation, window, mask: as configured; softcap: not measured", or "".
+  std::string facts_text() const;
 };
 
 inline constexpr uint64_t kMostConfigText = uint64_t{16} << 20;

@@ -10,9 +10,9 @@
 namespace sextant::lab {
 namespace {
 
-Pictures pictures_of(const std::string& name,
-                     const nlohmann::json& options = nlohmann::json::object(),
-                     int64_t key_heads = 2) {
+Pictures samples_of(const std::string& name,
+                    const nlohmann::json& options = nlohmann::json::object(),
+                    int64_t key_heads = 2) {
   DecoderOptions model = tiny_settings().model;
   model.key_heads = key_heads;
   const ModelShape shape = model_shape(model, 16);
@@ -23,7 +23,7 @@ Pictures pictures_of(const std::string& name,
 
 // The slopes of two heads are 1/16 and 1/256.
 TEST(Pictures, OfABiasAreItsSlopes) {
-  const Pictures pictures = pictures_of("alibi");
+  const Pictures pictures = samples_of("alibi");
   ASSERT_EQ(pictures.scores.size(), 2);
   EXPECT_EQ(pictures.distances.front(), 0);
   EXPECT_EQ(pictures.distances[63], 63);
@@ -38,7 +38,7 @@ TEST(Pictures, OfABiasAreItsSlopes) {
 
 // Two query heads that share a key head get the same scores.
 TEST(Pictures, OfAWindowEndAtIt) {
-  const Pictures pictures = pictures_of("window", {{"window", 4}}, /*key_heads=*/1);
+  const Pictures pictures = samples_of("window", {{"window", 4}}, /*key_heads=*/1);
   ASSERT_GT(pictures.distances.size(), 4);
   for (size_t n = 0; n < pictures.distances.size(); ++n) {
     EXPECT_EQ(std::isnan(pictures.scores[0][n]), pictures.distances[n] >= 4);
@@ -49,7 +49,7 @@ TEST(Pictures, OfAWindowEndAtIt) {
 }
 
 TEST(Pictures, OfVectorsAreTheyAndTheirCosines) {
-  const Pictures pictures = pictures_of("sinusoidal");
+  const Pictures pictures = samples_of("sinusoidal");
   EXPECT_TRUE(pictures.scores.empty());
   EXPECT_EQ(pictures.step, 1);  // 32 positions, twice the training length
   ASSERT_EQ(pictures.vectors.size(), 32);

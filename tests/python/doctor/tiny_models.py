@@ -30,11 +30,17 @@ def rope(base, **scaling):
 # Name -> model type and changed fields.
 MODELS = {
     "llama": ("llama", {**rope(10000.0), "max_position_embeddings": 32768}),
+    "llama-head": ("llama", {**rope(10000.0), "max_position_embeddings": 32768}),  # with a head
     "llama-yarn": ("llama", {**rope(10000.0, **YARN), "max_position_embeddings": 32768}),
     "llama-3": ("llama", {**rope(500000.0, rope_type="llama3", factor=8.0, low_freq_factor=1.0,
                                  high_freq_factor=4.0, original_max_position_embeddings=8192),
                           "max_position_embeddings": 65536}),
     "qwen3": ("qwen3", {**rope(1000000.0), "max_position_embeddings": 40960}),
+    "llama-grouped": ("llama", {**rope(10000.0), "num_key_value_heads": 8,
+                                "max_position_embeddings": 32768}),
+    "mistral-8": ("mistral", {**rope(10000.0), "sliding_window": 8}),
+    "gemma2": ("gemma2", {}),
+    "llama4": ("llama4_text", {"num_local_experts": 2, "attention_chunk_size": 32}),
     "mistral": ("mistral", {**rope(10000.0), "sliding_window": 4096}),
     "gemma3": ("gemma3_text", {"query_pre_attn_scalar": 144, "sliding_window": 512,
                                "num_hidden_layers": 6}),
@@ -48,6 +54,10 @@ MODELS = {
     "gpt_neox": ("gpt_neox", {"max_position_embeddings": 32768}),
     "olmo2": ("olmo2", {**rope(500000.0), "max_position_embeddings": 32768}),
 }
+if VERSION_5:  # in 4.57 it has an attention of its own
+    MODELS["modernbert"] = ("modernbert", {})
+# Models that only transformers' eager function computes; 4.57 chooses sdpa, which drops a softcap.
+EAGER = {"gemma2"}
 
 
 def config_of(name):
@@ -65,7 +75,12 @@ def config_of(name):
 
 def build(name):
     """A model in float32, in evaluation mode."""
-    return subject.build(config_of(name), trust_remote_code=False)
+    model = subject.build(config_of(name), trust_remote_code=False)
+    if name.endswith("-head"):
+        model = transformers.AutoModelForCausalLM.from_config(model.config).eval()
+    if name in EAGER:
+        model.config._attn_implementation = "eager"
+    return model
 
 
 def modeling_of(model):

@@ -10,7 +10,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import package  # noqa: F401 E402 pylint: disable=unused-import,wrong-import-position
 
 from sextant.doctor.reading import ReadingError  # noqa: E402
-from sextant.doctor.report import Finding, Report, Unjudged  # noqa: E402
+from sextant.doctor.facts import Facts  # noqa: E402
+from sextant.doctor.report import Fact, Finding, Report, Unjudged  # noqa: E402
 
 EXAMINED = {"subject": "LlamaModel", "against": "model.config", "versions": [["torch", "2.15.0"]],
             "config": "", "length": 0, "longest": 0, "layers": [], "findings": [],
@@ -28,8 +29,10 @@ class Values(unittest.TestCase):
     def test_findings_and_rows(self):
         answer = {"schema": 2, "subject": "m", "against": "c", "versions": {},
                   "verdict": "findings", "layers": [ROW], "findings": [FINDING], "unjudged": [],
-                  "notes": []}
+                  "notes": [], "facts": [{"fact": "mask", "status": "not measured", "layers": [1],
+                                          "why": "flash"}]}
         report = Report(answer, "")
+        self.assertEqual(report.facts, [Fact((1,), "mask", "not measured", "flash")])
         self.assertEqual(report.findings,
                          [Finding((0, 1), "window", "all keys", "8 keys")])
         self.assertEqual((report.rows[0].layers, report.rows[0].scale), ((0, 1), None))
@@ -42,6 +45,20 @@ class Values(unittest.TestCase):
         self.assertEqual(Report(answer, "").exit_status, 0)
         unjudged = [{"layers": [], "what": "mask", "why": "it has none"}]
         self.assertEqual(Report({**answer, "unjudged": unjudged}, "").exit_status, 2)
+
+    def test_facts_are_measured_in_all_layers_or_not(self):
+        facts = Facts()
+        for fact in ("window", "mask", "softcap", "rotation"):
+            facts.see(fact)
+        facts.miss("softcap", 2, "flash")
+        facts.miss("softcap", 0, "flash")
+        facts.miss("cache", None, "it fails")
+        self.assertEqual(
+            [(e["fact"], e["status"], e["layers"], e["why"])
+             for e in facts.entries([Finding((0,), "chunk", "a", "b")])],
+            [("rotation", "as configured", [], ""), ("window", "differs", [], ""),
+             ("mask", "as configured", [], ""), ("cache", "not measured", [], "it fails"),
+             ("softcap", "not measured", [0, 2], "flash")])
 
 
 @unittest.skipUnless(os.environ.get("SEXTANT_COMMAND"), "SEXTANT_COMMAND is not set")
