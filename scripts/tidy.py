@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over the sources of a build folder that have changed since their last pass.
 
-    scripts/tidy.py build/release [PATH...]     PATH: checks only sources under it; by default those
+    scripts/tidy.py build/tidy [PATH...]        PATH: checks only sources under it; by default those
                                                 of sextant/ and bench/
+
+The folder is one without batches (the preset tidy): a batch of sources hides them.
 
 Tests are not checked: GoogleTest's headers alone take clang-tidy 6 s per source.
 
