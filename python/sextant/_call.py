@@ -189,6 +189,17 @@ def options_known(method: str) -> tuple[str, ...] | None:
     return _methods().get(method)
 
 
+def rename_options(options: dict[str, Any]) -> None:
+    """Gives options of a method their names now, with a warning of each old one."""
+    for old_name, name in (("float32_speeds", "float32_frequencies"),):  # old name, name
+        if old_name not in options:
+            continue
+        if name in options:
+            raise InvalidType(f"{old_name}: expected only {name}, its name now, but got both")
+        warnings.warn(f"{old_name}: its name is {name} now", DeprecationWarning, stacklevel=4)
+        options[name] = options.pop(old_name)
+
+
 def _refuse_unknown(function: Callable[..., Any], name: str, method: str | None) -> None:
     known = [p.name for p in inspect.signature(function).parameters.values()
              if p.kind == inspect.Parameter.KEYWORD_ONLY]
@@ -204,6 +215,9 @@ def method_options(function: Callable[..., Any], method: str, options: Mapping[s
                    given: dict[str, Any]) -> dict[str, Any]:
     """The options of a method in a call of ``function``. Options among the keywords ``given``, the
     old spelling, are taken out of them with a warning."""
+    rename_options(given)
+    own = dict(options or {})
+    rename_options(own)
     known = options_known(method)
     if known is None:
         method_parameters(method, [1] * 6, "{}")  # raises its error
@@ -220,13 +234,12 @@ def method_options(function: Callable[..., Any], method: str, options: Mapping[s
             raise InvalidType(f"{next(iter(old))}: expected it among options, but got a keyword "
                               "beside options")
         if options is not None:
-            old["options"] = options
+            old["options"] = own
         return old
-    options = dict(options or {})
-    for name in options:
+    for name in own:
         if name not in known:
             _refuse_unknown(function, name, method)
-    return options
+    return own
 
 
 def method_parameters(name: str, shape: list[int], options: str) -> tuple[str, list[Tensor]]:

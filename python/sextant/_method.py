@@ -18,6 +18,7 @@ from sextant._call import (
     by_row,
     call_of,
     method_parameters,
+    rename_options,
     with_call,
 )
 from sextant._errors import InvalidValue
@@ -61,6 +62,7 @@ class Method(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.name = name
+        rename_options(options)
         self.options = json.dumps(options)
         self.shape = [
             layers,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sextant._attention import rotary_positions
-from sextant._call import options_text
+from sextant._call import options_text, rename_options
 
 
 def rotate(x: Tensor, positions: Tensor, *, back: bool = False, **options: Any) -> Tensor:
@@ -22,6 +22,7 @@ def rotate(x: Tensor, positions: Tensor, *, back: bool = False, **options: Any) 
 
     Raises RuntimeError, which names the argument that does not fit.
     """
+    rename_options(options)
     rotated: Tensor = torch.ops.sextant.rotate(x, rotary_positions(positions),
                                                options_text(options), back)
     return rotated

@@ -128,19 +128,13 @@ json location_of(const Annotation& note) {
 }
 
 json rule_object(const Annotation& note) {
-  const bool judged = note.field != kNotJudged;
-  const std::string text = judged ? "Positions: " + note.field : "Positions that are not judged";
+  const json text = {{"text", note.field == kNotJudged
+                                  ? "A quantity could not be judged, for a reason."
+                                  : "Another " + note.field + " than the configuration means."}};
   return {{"id", rule_of(note)},
-          {"shortDescription", {{"text", text}}},
-          {"fullDescription",
-           {{"text", judged ? "The " + note.field +
-                                  " of a model or file differs from that which "
-                                  "its configuration means, or is doubtful."
-                            : "A quantity that could not be judged, with the reason."}}},
-          {"help",
-           {{"text",
-             "The page on sextant doctor in Sextant's documentation has the "
-             "meaning of findings: docs/doctor.md."}}}};
+          {"shortDescription", text},
+          {"fullDescription", text},
+          {"help", {{"text", "Sextant's page on sextant doctor (docs/doctor.md)."}}}};
 }
 
 }  // namespace

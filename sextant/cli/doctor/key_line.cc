@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sextant/files/checked_json.h"
@@ -71,11 +73,11 @@ const Key* find_inside(const std::vector<Key>& keys, std::string_view name, cons
   return found == keys.end() ? nullptr : &*found;
 }
 
-template <class IsPart>
-std::vector<std::string> split(const std::string& text, const IsPart& is_part) {
+// Keys, flags and the words between.
+std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words(1);
   for (const char c : text) {
-    if (is_part(c)) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-') {
       words.back() += c;
     } else if (!words.back().empty()) {
       words.emplace_back();
@@ -89,10 +91,7 @@ std::vector<std::string> split(const std::string& text, const IsPart& is_part) {
 const Key* named_key(const std::vector<Key>& keys, const std::string& message,
                      const std::string& place) {
   const Key* found = nullptr;
-  const auto is_part = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  };
-  for (const std::string& word : split(message, is_part)) {
+  for (const std::string& word : words_of(message)) {
     if (found != nullptr) {
       const Key* inner = find_inside(keys, word, *found);
       if (inner == nullptr) return found;
@@ -104,36 +103,26 @@ const Key* named_key(const std::vector<Key>& keys, const std::string& message,
   return found;
 }
 
-// A phrase of a finding, and the keys that decide it.
-struct Deciding {
-  const char* phrase;
-  std::vector<const char*> keys;
-};
-
-const std::vector<Deciding>& deciding_keys() {
-  static const std::vector<Deciding> all = {
-      {"the stretch", {"rope_scaling", "rope_parameters"}},
-      {"the base is", {"rope_theta", "rotary_emb_base", "rope_local_base_freq"}},
-      {"frequencies", {"rope_scaling", "rope_parameters", "rope_theta", "rotary_emb_base"}},
-      {"attention factor", {"attention_factor", "rope_scaling", "rope_parameters"}},
-      {"rotated channels",
-       {"partial_rotary_factor", "rotary_pct", "rotary_dim", "head_dim", "num_attention_heads"}},
-      {"softmax scale",
-       {"query_pre_attn_scalar", "attention_multiplier", "head_dim", "num_attention_heads"}},
-      {"window", {"sliding_window", "window_size", "layer_types"}},
-      {"chunk", {"attention_chunk_size", "dual_chunk_attention_config"}},
-      {"query law", {"attn_temperature_tuning", "use_logn_attn"}},
-      {"rotates", {"no_rope_layers", "no_rope_layer_interval", "layer_types"}},
-      {"layers", {"num_hidden_layers", "layer_types"}}};
-  return all;
-}
+// Phrases of findings, and the keys that decide them.
+constexpr std::pair<const char*, const char*> kDeciding[] = {
+    {"the stretch", "rope_scaling rope_parameters"},
+    {"the base is", "rope_theta rotary_emb_base rope_local_base_freq"},
+    {"frequencies", "rope_scaling rope_parameters rope_theta rotary_emb_base"},
+    {"attention factor", "attention_factor rope_scaling rope_parameters"},
+    {"rotated channels", "partial_rotary_factor rotary_pct rotary_dim head_dim hidden_size"},
+    {"softmax scale", "query_pre_attn_scalar attention_multiplier head_dim hidden_size"},
+    {"window", "sliding_window window_size layer_types"},
+    {"chunk", "attention_chunk_size dual_chunk_attention_config"},
+    {"query law", "attn_temperature_tuning use_logn_attn"},
+    {"rotates", "no_rope_layers no_rope_layer_interval layer_types"},
+    {"layers", "num_hidden_layers layer_types"}};
 
 const Key* deciding_key(const std::vector<Key>& keys, const ConfigFinding& finding,
                         const std::string& place) {
   const std::string said = finding.field + " " + finding.cause + " " + finding.got;
-  for (const Deciding& row : deciding_keys()) {
-    if (said.find(row.phrase) == std::string::npos) continue;
-    for (const char* name : row.keys) {
+  for (const auto& [phrase, names] : kDeciding) {
+    if (said.find(phrase) == std::string::npos) continue;
+    for (const std::string& name : words_of(names)) {
       if (const Key* key = find_key(keys, name, place)) return key;
     }
   }
@@ -146,23 +135,16 @@ int64_t line_at(const std::string& text, size_t byte) {
 
 // The line of the byte in a message of the JSON reader; 0: another message.
 int64_t line_of_byte(const std::string& message, const std::string& text) {
-  constexpr std::string_view kAtByte = "at byte ";
-  const size_t at = message.find(kAtByte);
+  const std::string at_byte = "at byte ";
+  const size_t at = message.find(at_byte);
   if (at == std::string::npos) return 0;
-  size_t byte = 0;
-  for (size_t digit = at + kAtByte.size(); digit < message.size(); ++digit) {
-    if (std::isdigit(static_cast<unsigned char>(message[digit])) == 0 || byte > text.size()) break;
-    byte = 10 * byte + static_cast<size_t>(message[digit] - '0');
-  }
+  const size_t byte = std::strtoull(message.c_str() + at + at_byte.size(), nullptr, 10);
   return line_at(text, std::min(byte, text.size()));
 }
 
 // The line of a message's first flag, a word with a dash; 0: it has none.
 int64_t line_of_flag(const std::string& message, const std::string& text) {
-  const auto is_part = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
-  };
-  for (const std::string& word : split(message, is_part)) {
+  for (const std::string& word : words_of(message)) {
     const size_t at = word.starts_with('-') ? text.find(word) : std::string::npos;
     if (at != std::string::npos) return line_at(text, at);
   }

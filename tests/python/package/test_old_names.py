@@ -1,7 +1,5 @@
 """Old names work until the next version, each with a warning of its name now."""
 
-import subprocess
-import sys
 import unittest
 import warnings
 
@@ -14,7 +12,8 @@ class OldNames(unittest.TestCase):
     def test_tables(self):
         for old, now, arguments in (("rope_speeds", tables.rope_frequencies, (8,)),
                                     ("stretched_speeds", tables.stretched_frequencies, (8,))):
-            with self.assertWarnsRegex(DeprecationWarning, f"{old}: its name is {now.__name__} now"):
+            warning = f"{old}: its name is {now.__name__} now"
+            with self.assertWarnsRegex(DeprecationWarning, warning):
                 function = getattr(tables, old)
             self.assertIs(function, now)
             function(*arguments)
@@ -44,28 +43,24 @@ class OldNames(unittest.TestCase):
             self.assertTrue(torch.equal(encoding(heads=2)(q, k, v, causal=True), expected))
 
     def test_the_option_of_a_method(self):
-        # torch warns once in a process, and of nothing that a compiler's test has seen before.
-        program = """if True:
-            import warnings, sextant, torch
-            q, k, v = torch.rand(3, 1, 2, 5, 8)
-            def run(**options):
-                return sextant.attention(q, k, v, "rope", options=options)
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                old = [run(float32_speeds=flag) for flag in (True, False)]
-            said = [str(w.message) for w in caught if "its name is" in str(w.message)]
-            assert len(said) == 1, caught
-            assert "rope: float32_speeds: its name is float32_frequencies now" in said[0], said
-            new = [run(float32_frequencies=flag) for flag in (True, False)]
-            assert all(map(torch.equal, old, new))
-            try:
-                run(float32_frequencies=True, float32_speeds=True)
-            except RuntimeError as error:
-                assert "expected only float32_frequencies, its name now" in str(error), error
-            else:
-                raise AssertionError("both names are taken")
-        """
-        subprocess.run([sys.executable, "-c", program], check=True)
+        q, k, v = torch.rand(3, 1, 2, 5, 8)
+        message = "float32_speeds: its name is float32_frequencies now"
+        ways = (lambda **o: sextant.attention(q, k, v, "rope", options=o),
+                lambda **o: sextant.Method("rope", heads=2, head_dim=8, **o)(q, k, v),
+                lambda **o: sextant.rotate(q, torch.arange(5), **o))
+        for way in ways:
+            for flag in (True, False):
+                with self.assertWarnsRegex(DeprecationWarning, message):
+                    old = way(float32_speeds=flag)
+                self.assertTrue(torch.equal(old, way(float32_frequencies=flag)))
+            with self.assertRaisesRegex(RuntimeError, "expected only float32_frequencies"):
+                way(float32_speeds=True, float32_frequencies=True)
+        with self.assertRaisesRegex(RuntimeError, "float32_"):
+            sextant.attention(q, k, v, "alibi", options={"float32_speeds": True})
+        text = '{"float32_speeds": true}'  # as in files; the operators warn, too
+        specs = [torch.ops.sextant.method_parameters("rope", [1, 2, 2, 8, 16, 16], one)[0]
+                 for one in (text, text.replace("speeds", "frequencies"))]
+        self.assertEqual(*specs)
 
 
 if __name__ == "__main__":
