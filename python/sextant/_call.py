@@ -196,7 +196,7 @@ def rename_options(options: dict[str, Any]) -> None:
             continue
         if name in options:
             raise InvalidType(f"{old_name}: expected only {name}, its name now, but got both")
-        warnings.warn(f"{old_name}: its name is {name} now", DeprecationWarning, stacklevel=4)
+        warnings.warn(f"{old_name}: its name is {name} now", FutureWarning, stacklevel=4)
         options[name] = options.pop(old_name)
 
 

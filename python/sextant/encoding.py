@@ -92,7 +92,7 @@ class Encoding(torch.nn.Module):
         old_name = cls.__dict__.get("speeds")  # until the next version
         if old_name is not None and "frequencies" not in cls.__dict__:
             warnings.warn(f"{cls.__name__}.speeds: its name is frequencies now",
-                          DeprecationWarning, stacklevel=2)
+                          FutureWarning, stacklevel=2)
             setattr(cls, "frequencies", old_name)
 
     # The hooks. D is the number of distances.

@@ -214,6 +214,6 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name not in _OLD_NAMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        warnings.warn(f"{name}: its name is {_OLD_NAMES[name]} now", DeprecationWarning,
+        warnings.warn(f"{name}: its name is {_OLD_NAMES[name]} now", FutureWarning,
                       stacklevel=2)
         return globals()[_OLD_NAMES[name]]

@@ -16,9 +16,8 @@ Two kinds of sources are compared, which share no code:
 
 ``compare`` turns differences into findings: layers, field, expected and measured value, and the
 likeliest cause with the place in the code (``causes``); ``facts`` says what was measured and what
-was not. The command makes the report of them
-(``sextant/cli/doctor``), with a verdict: "sound" (exit status 0), "findings" (1) or "cannot be
-judged" (2).
+was not. The command makes the report of them (``sextant/cli/doctor``), with a verdict: "sound"
+(exit status 0), "findings" (1, or 0 if all are warnings) or "cannot be judged" (2).
 """
 
 from __future__ import annotations

@@ -13,18 +13,18 @@ class OldNames(unittest.TestCase):
         for old, now, arguments in (("rope_speeds", tables.rope_frequencies, (8,)),
                                     ("stretched_speeds", tables.stretched_frequencies, (8,))):
             warning = f"{old}: its name is {now.__name__} now"
-            with self.assertWarnsRegex(DeprecationWarning, warning):
+            with self.assertWarnsRegex(FutureWarning, warning):
                 function = getattr(tables, old)
             self.assertIs(function, now)
             function(*arguments)
-        with self.assertWarns(DeprecationWarning):
+        with self.assertWarns(FutureWarning):
             from sextant.tables import config_speeds
         self.assertIs(config_speeds, tables.config_frequencies)
         with self.assertRaisesRegex(AttributeError, "no attribute 'rope_rates'"):
             tables.rope_rates  # pylint: disable=pointless-statement
 
     def test_the_hook_of_an_encoding(self):
-        with self.assertWarnsRegex(DeprecationWarning, "Old.speeds: its name is frequencies now"):
+        with self.assertWarnsRegex(FutureWarning, "Old.speeds: its name is frequencies now"):
             class Old(sextant.Encoding):
                 def speeds(self):
                     return tables.rope_frequencies(8)
@@ -50,7 +50,7 @@ class OldNames(unittest.TestCase):
                 lambda **o: sextant.rotate(q, torch.arange(5), **o))
         for way in ways:
             for flag in (True, False):
-                with self.assertWarnsRegex(DeprecationWarning, message):
+                with self.assertWarnsRegex(FutureWarning, message):
                     old = way(float32_speeds=flag)
                 self.assertTrue(torch.equal(old, way(float32_frequencies=flag)))
             with self.assertRaisesRegex(RuntimeError, "expected only float32_frequencies"):
