@@ -17,7 +17,7 @@ HostView<T> HostGradOf<T>::bind(const AnyView<T>& to, Workspace& memory) {
   if (!to) return {};
   if (to.dtype == kDTypeOf<T>) return HostView(to.template as<T>());
   const int64_t elements = to.batch * to.heads * to.rows * to.columns;
-  float* const floats = memory.floats(elements * static_cast<int64_t>(sizeof(T) / sizeof(float)));
+  float* const floats = memory.floats(elements * int64_t{sizeof(T)} / int64_t{sizeof(float)});
   const HostView from(
       packed(reinterpret_cast<T*>(floats), to.batch, to.heads, to.rows, to.columns));
   rounded_.push_back({from, HostAnyView(to)});

@@ -10,7 +10,7 @@
 namespace sextant {
 
 std::string reason_of(const std::exception& error) {
-  const std::string what = error.what();
+  std::string what = error.what();
   if (dynamic_cast<const Error*>(&error) != nullptr) return what;
   if (const auto* of_files = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
     const std::string path = of_files->path1().string();

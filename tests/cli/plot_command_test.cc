@@ -27,13 +27,13 @@ struct Outcome {
   std::string words;  // standard output and error
 };
 
-class Command : public ::testing::Test {
+class PlotCommand : public ::testing::Test {
  protected:
-  Command() {
+  PlotCommand() {
     std::string name = (std::filesystem::temp_directory_path() / "sextant-XXXXXX").string();
     folder_ = ::mkdtemp(name.data());
   }
-  ~Command() override { std::filesystem::remove_all(folder_); }
+  ~PlotCommand() override { std::filesystem::remove_all(folder_); }
 
   Outcome run(const std::string& arguments) const {
     const std::string line =
@@ -51,7 +51,7 @@ class Command : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(Command, WritesPicturesAndTheirNumbersAndSaysWhere) {
+TEST_F(PlotCommand, WritesPicturesAndTheirNumbersAndSaysWhere) {
   const Outcome outcome = run("plot rope --dim 8 --length 16 --as svg --out pictures/deep");
   EXPECT_EQ(outcome.status, 0) << outcome.words;
   EXPECT_EQ(outcome.words,
@@ -65,14 +65,14 @@ TEST_F(Command, WritesPicturesAndTheirNumbersAndSaysWhere) {
   EXPECT_GT(std::filesystem::file_size(folder_ / "pictures/deep/rope-distance.svg"), 1000U);
 }
 
-TEST_F(Command, WritesPngToo) {
+TEST_F(PlotCommand, WritesPngToo) {
   if (std::system("rsvg-convert --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no rsvg-convert";
   EXPECT_EQ(run("plot alibi --out .").status, 0);
   EXPECT_GT(std::filesystem::file_size(folder_ / "alibi-bias.png"), 1000U);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "alibi-bias.svg"));
 }
 
-TEST_F(Command, SaysWhatIsWrongWithACommandLine) {
+TEST_F(PlotCommand, SaysWhatIsWrongWithACommandLine) {
   const auto expect = [&](const std::string& arguments, const std::string& words) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments;
@@ -92,7 +92,7 @@ TEST_F(Command, SaysWhatIsWrongWithACommandLine) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
 }
 
-TEST_F(Command, PrintsAndWritesTheShareThatDistanceExplains) {
+TEST_F(PlotCommand, PrintsAndWritesTheShareThatDistanceExplains) {
   const Outcome outcome = run("plot sinusoidal --length 16 --heads 2 --as svg --out .");
   EXPECT_EQ(outcome.status, 0) << outcome.words;
   EXPECT_THAT(outcome.words, HasSubstr("./sinusoidal-explained.csv\n"));
@@ -106,7 +106,7 @@ TEST_F(Command, PrintsAndWritesTheShareThatDistanceExplains) {
   EXPECT_THAT(line, ::testing::StartsWith("\"no W\","));
 }
 
-TEST_F(Command, MethodsOwnOptionsAreThoseOfThePlot) {
+TEST_F(PlotCommand, MethodsOwnOptionsAreThoseOfThePlot) {
   const auto bias = [&](const std::string& arguments, const std::string& label) {
     const Outcome outcome = run("plot " + arguments + " --length 8 --as svg --out .");
     EXPECT_EQ(outcome.status, 0) << outcome.words;
@@ -128,7 +128,7 @@ TEST_F(Command, MethodsOwnOptionsAreThoseOfThePlot) {
   EXPECT_EQ(run("plot rope:stretch=pi*2:dim=null --length 8 --out . --as svg").status, 0);
 }
 
-TEST_F(Command, SaysWhatIsWrongWithTheMethodsOwnOptions) {
+TEST_F(PlotCommand, SaysWhatIsWrongWithTheMethodsOwnOptions) {
   const auto expect = [&](const std::string& arguments, const std::string& words) {
     const Outcome outcome = run("plot " + arguments);
     EXPECT_EQ(outcome.status, 2) << arguments;
@@ -156,7 +156,7 @@ TEST_F(Command, SaysWhatIsWrongWithTheMethodsOwnOptions) {
 }
 
 // As the methods themselves do: the plot's spellings and defaults are not theirs.
-TEST_F(Command, RefusesValuesThatTheMethodDoes) {
+TEST_F(PlotCommand, RefusesValuesThatTheMethodDoes) {
   const auto expect = [&](const std::string& arguments, const std::string& words) {
     const Outcome outcome = run("plot " + arguments);
     EXPECT_EQ(outcome.status, 2) << arguments;
@@ -191,7 +191,7 @@ TEST_F(Command, RefusesValuesThatTheMethodDoes) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
 }
 
-TEST_F(Command, NullStandsForThePlotsDefaultWhereTheMethodAcceptsIt) {
+TEST_F(PlotCommand, NullStandsForThePlotsDefaultWhereTheMethodAcceptsIt) {
   for (const char* plot :
        {"window:window=null", "t5:bidirectional=null", "rope:dim=null", "rope:stretch=null"}) {
     const std::string method = std::string(plot).substr(0, std::string(plot).find(':'));
@@ -209,7 +209,7 @@ TEST_F(Command, NullStandsForThePlotsDefaultWhereTheMethodAcceptsIt) {
   }
 }
 
-TEST_F(Command, NamesFilesByTheMethodsOwnOptions) {
+TEST_F(PlotCommand, NamesFilesByTheMethodsOwnOptions) {
   const auto drawn = [&](const std::string& arguments) {
     const Outcome outcome = run("plot " + arguments + " --length 4 --as svg --out .");
     EXPECT_EQ(outcome.status, 0) << outcome.words;
@@ -237,7 +237,7 @@ TEST_F(Command, NamesFilesByTheMethodsOwnOptions) {
   EXPECT_LT(one.size(), 160U);
 }
 
-TEST_F(Command, ListsWhatItCanDraw) {
+TEST_F(PlotCommand, ListsWhatItCanDraw) {
   const Outcome outcome = run("plot --list");
   EXPECT_EQ(outcome.status, 0);
   for (const PlottedMethod& method : plotted_methods()) {
@@ -251,7 +251,7 @@ TEST_F(Command, ListsWhatItCanDraw) {
 }
 
 #ifdef SEXTANT_HAS_LABORATORY
-TEST_F(Command, DrawsAnyMethodByItsScoresOrItsInput) {
+TEST_F(PlotCommand, DrawsAnyMethodByItsScoresOrItsInput) {
   const std::string small = " --length 8 --heads 2 --as svg --out .";
   EXPECT_EQ(run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words,
             "./chunk-chunk=3-of=none-score.npy\n./chunk-chunk=3-of=none-score.svg\n"
@@ -271,7 +271,7 @@ TEST_F(Command, DrawsAnyMethodByItsScoresOrItsInput) {
 }
 #endif
 
-TEST_F(Command, SaysWhyItCannotWrite) {
+TEST_F(PlotCommand, SaysWhyItCannotWrite) {
   const Outcome outcome = run("plot rope --out /dev/null/x");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.words, HasSubstr("sextant: write /dev/null/x/rope-vectors.npy: cannot"));
