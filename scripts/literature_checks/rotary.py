@@ -191,8 +191,7 @@ def local_attention():
     q, k, v = operands()
     d, position = distance(), torch.arange(LENGTH)
     frequencies = sextant.tables.rope_frequencies(HEAD_DIM)
-    q, k = (_rotated(x, position, frequencies) for x in (q, k))
-    scores = products(q, k) / ROOT_D
+    scores = products(*(_rotated(x, position, frequencies) for x in (q, k))) / ROOT_D
     same_chunk = (position // 8)[:, None] == position // 8
     return [(name, equal(
         sextant.attention(q, k, v, name,
