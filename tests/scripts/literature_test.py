@@ -67,6 +67,18 @@ class LiteratureTest(unittest.TestCase):
             for name, text in draw_literature.texts(language):
                 self.assertEqual(numbers.typed(text), [], name)
 
+    def test_method_pages_have_settings_and_bounds_but_no_measured_numbers(self):
+        """Their measured numbers are marked, see draw_literature.py."""
+        settings = {"0.01", "0.02", "0.05", "0.1", "0.5", "0.7", "1.2", "0.53"}
+        marked = 0
+        for path in METHODS.glob("*.md"):
+            text, here = numbers.MARKED.subn("", path.read_text("utf-8"))
+            marked += here
+            text = re.sub(r"```.*?```|<!--.*?-->|^\|.*?$|\d{4}\.\d{5}|\d+\.\d+\.\d+|(section|Face's "
+                          r"code \(|Qwen|torch) ?\d+\.\d+", "", text, flags=re.DOTALL | re.MULTILINE)
+            self.assertLessEqual(set(numbers.typed(text)), settings, path.name)
+        self.assertGreater(marked, 10)
+
     def test_every_number_of_the_pages_is_that_of_its_data(self):
         with contextlib.redirect_stdout(io.StringIO()) as said:
             self.assertEqual(draw_literature.compare_numbers(), 0, said.getvalue())
