@@ -74,8 +74,9 @@ class LiteratureTest(unittest.TestCase):
         for path in METHODS.glob("*.md"):
             text, here = numbers.MARKED.subn("", path.read_text("utf-8"))
             marked += here
-            text = re.sub(r"```.*?```|<!--.*?-->|^\|.*?$|\d{4}\.\d{5}|\d+\.\d+\.\d+|(section|Face's "
-                          r"code \(|Qwen|torch) ?\d+\.\d+", "", text, flags=re.DOTALL | re.MULTILINE)
+            text = re.sub(r"```.*?```|<!--.*?-->|^\|.*?$|\d{4}\.\d{5}|\d+\.\d+\.\d+|"
+                          r"(section|Face's code \(|Qwen|torch) ?\d+\.\d+", "", text,
+                          flags=re.DOTALL | re.MULTILINE)
             self.assertLessEqual(set(numbers.typed(text)), settings, path.name)
         self.assertGreater(marked, 10)
 
