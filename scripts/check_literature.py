@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
 """Checks statements of docs/literature.md against the library: check_literature.py [NAME ...]
 
-Without a name it runs all checks; --list lists them. A check computes a statement twice, once as
-the paper or the notes print it, in float64 on small random data, and once by the library, and
-prints the largest difference. The exit status is 1 if a statement does not hold.
+Without a name it runs all checks; --list lists them. --numbers compares every number of the pages
+with its data, as draw_literature.py does, and --keep writes the numbers of checks that the pages
+quote to docs/data/literature/checks.json; a check that finds another one does not hold. A check
+computes a statement twice, once as the paper or the notes print it, in float64 on small random
+data, and once by the library, and prints the largest difference. The exit status is 1 if a
+statement does not hold.
 """
 import inspect
+import json
 import math
+import pathlib
 import sys
 
 import torch
 
 import literature_checks
 from literature_checks import Failed
+
+KEPT = pathlib.Path(__file__).resolve().parent.parent / "docs/data/literature/checks.json"
 
 
 def checks():
@@ -34,7 +41,21 @@ def run(name, check):
         print(f"  {text}: {shown}")
         if not isinstance(value, str) and not math.isfinite(value):
             return False
-    return True
+    kept, found = json.loads(KEPT.read_text("utf-8")).get(name, {}), dict(found)
+    stale = [text for text in kept if not math.isclose(kept[text], found[text], rel_tol=1e-3)]
+    for text in stale:
+        print(f"  {text}: the pages quote {kept[text]:g}; run check_literature.py --keep")
+    return not stale
+
+
+def keep(quoted):
+    """Writes the numbers that the pages quote, by their keys."""
+    kept = {}
+    for source, name, words in quoted:
+        if source == "check":
+            torch.manual_seed(0)
+            kept.setdefault(name, {})[words] = float(f"{dict(checks()[name]())[words]:.6g}")
+    KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 def main(arguments):
@@ -43,6 +64,10 @@ def main(arguments):
         for name, check in known.items():
             print(f"{name:<22} {check.__doc__.strip().splitlines()[0]}")
         return 0
+    if arguments in (["--keep"], ["--numbers"]):
+        import draw_literature  # needs Python 3.11
+        return keep(draw_literature.quoted_numbers()) if arguments == ["--keep"] else \
+            draw_literature.compare_numbers()
     unknown = [name for name in arguments if name not in known]
     if unknown:
         expected = f"expected one of {', '.join(known)}"

@@ -5,10 +5,10 @@ usage: draw_engines.py [--check]
 --check writes nothing and fails if the page is stale.
 """
 import json
-import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from page_blocks import ROOT, table, write
+
 TABLE = ROOT / "sextant/rope_config/engines/engines.json"
 PAGE = ROOT / "docs/engines.md"
 
@@ -22,12 +22,10 @@ The page is drawn from `sextant/rope_config/engines/engines.json` by `scripts/dr
 
 
 def section(engine: str, facts: list[dict[str, str]]) -> str:
-    lines = [f"\n## {engine}\n", "| setting | what it does | versions | source | read |",
-             "| --- | --- | --- | --- | --- |"]
-    for fact in facts:
-        cells = [fact[key] for key in ("key", "does", "versions", "source", "date")]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+    rows = [[fact[key].replace("|", "\\|") for key in ("key", "does", "versions", "source", "date")]
+            for fact in facts]
+    head = ["setting", "what it does", "versions", "source", "read"]
+    return f"\n## {engine}\n\n" + table(head, rows)
 
 
 def page() -> str:
@@ -38,13 +36,7 @@ def page() -> str:
 
 
 def main() -> int:
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page():
-        return 0
-    print("docs/engines.md: stale; run scripts/draw_engines.py", file=sys.stderr)
-    return 1
+    return write({PAGE: page()}, "--check" in sys.argv[1:], "draw_engines.py")
 
 
 if __name__ == "__main__":

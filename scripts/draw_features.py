@@ -9,20 +9,20 @@ needs torch 2.6 or later; --check writes nothing, leaves out features that need 
 there is, and fails if a line differs. It needs a built library (python/sextant finds it).
 """
 import argparse
-import pathlib
-import re
+import difflib
 import sys
 
 import torch
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import page_blocks
+from page_blocks import ROOT
+
 sys.path.insert(0, str(ROOT / "python"))
 
 from features import call, torch_features  # noqa: E402, F401  (need the path above)
 from features.common import FEATURES  # noqa: E402
 
 PAGE = ROOT / "docs/python.md"
-BEGIN, END = "<!-- features:table -->", "<!-- /features -->"
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 LONGEST = 150  # of a sentence
@@ -76,20 +76,12 @@ def main():
     check = parser.parse_args().check
     if not check and VERSION < (2, 6):
         sys.exit(f"expected torch 2.6 or later for all features, but got {torch.__version__}")
-    page = PAGE.read_text()
-    found = re.search(f"{re.escape(BEGIN)}\n(.*){re.escape(END)}", page, re.DOTALL)
-    if not found:
-        sys.exit(f"{PAGE}: expected the lines {BEGIN} and {END}")
-    new = f"\n{table(found[1].splitlines())}\n\n"
-    if new == found[1]:
-        return
-    if check:
-        for old_line, line in zip(found[1].splitlines(), new.splitlines()):
-            if old_line != line:
-                print(f"- {old_line}\n+ {line}")
-        sys.exit(f"{PAGE} is out of date: run scripts/draw_features.py with torch 2.6 or later")
-    PAGE.write_text(page[: found.start(1)] + new + page[found.end(1) :])
+    page = PAGE.read_text(encoding="utf-8")
+    new = page_blocks.filled(page, "features", lambda _: f"\n{table(page.splitlines())}\n\n")
+    sys.stdout.writelines(line + "\n" for line in difflib.unified_diff(
+        page.splitlines(), new.splitlines(), n=0, lineterm=""))
+    return page_blocks.write({PAGE: new}, check, "draw_features.py with torch 2.6 or later")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

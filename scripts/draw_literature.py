@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes docs/literature.md and docs/literature.zh.md from docs/data/literature/.
+"""Writes docs/literature.md and docs/literature.zh.md from docs/data/literature/, and the numbers
+that docs/methods/*.md mark with <!-- number SOURCE|NAME|MEASURE -->...<!-- /number -->.
 
 usage: draw_literature.py [--check] [--program PATH]
-       draw_literature.py --open
+       draw_literature.py --numbers | --open
 
 --check writes nothing and fails if a page is stale. With --program the formulas that this sextant
 prints (`methods NAME`) are read first into docs/data/literature/formulas.json, or with --check
-compared with it. --open lists the items that are not decided yet, with their commands.
+compared with it. --numbers compares every number of the pages with its data. --open lists the items
+that are not decided yet, with their commands.
 
 A chapter is a file N-NAME.toml with titles `en` and `zh` and sections. A section has titles,
 methods whose formulas are shown, figures of docs/images/methods and perhaps a table (`insert`). An
@@ -19,9 +21,9 @@ item has
   paper     the paper's or the notes' formula, where it differs from the printed one; paper_zh: with
             its remarks in Chinese
   en, zh    the statement of the notes
-  out_en, out_zh   the result here. {survey}, {quick} and {questions} become links to the
-            measurements, {SURVEY|ARM|LENGTH} a loss of docs/data/questions/SURVEY.json,
-            {SURVEY|ARM|change} its change, and {masked|ARM|direction} a share of marks at L
+  out_en, out_zh   the result here. {findings}, {questions} and {quick} become links to the
+            measurements with their seeds, and {SOURCE|NAME|MEASURE} a number of docs/data
+            (literature_numbers.py); no measured number is typed
   heading   an anchor of its own
 
 and a misprint (file 5) has key, where, quote, pages, commands, en, zh. conditions.json beside the
@@ -36,15 +38,25 @@ import sys
 import textwrap
 import tomllib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import literature_numbers
+import page_blocks
+from page_blocks import ROOT
+
 DATA = ROOT / "docs/data/literature"
+METHODS = sorted((ROOT / "docs/methods").glob("*.md"))
 PAGES = {"en": ROOT / "docs/literature.md", "zh": ROOT / "docs/literature.zh.md"}
+RUN = "draw_literature.py --program build/release/bin/sextant"
 NOTES = {"A": 64, "B": 26, "C": 13, "D": 20, "E": 19}
 
+SOURCES = {
+    "findings": ("findings", {"en": "[findings](findings.md)", "zh": "[结果总表](findings.md)"}),
+    "questions": ("claims", {"en": "[open questions](questions.md)",
+                             "zh": "[待解问题](questions.md)"}),
+    "quick": ("quick", {"en": "[quick look](data/quick-look.json)",
+                        "zh": "[小规模试跑](data/quick-look.json)"}),
+}
+SEEDS = {"en": {1: ", one seed", 3: ", three seeds"}, "zh": {1: "，一个种子", 3: "，三个种子"}}
 WORDS = {
-    "survey": {"en": "[survey](survey.md#the-output)", "zh": "[调查](survey.md#the-output)"},
-    "questions": {"en": "[open questions](questions.md)", "zh": "[待解问题](questions.md)"},
-    "quick": {"en": "[quick look](data/quick-look.json)", "zh": "[速览](data/quick-look.json)"},
     "out": {"en": "*Here:* ", "zh": "*结果*："},
     "paper": {"en": "Paper or note: ", "zh": "论文或笔记："},
     "misprints": {"en": "Misprints and contradictions", "zh": "勘误与矛盾之处"},
@@ -115,28 +127,16 @@ def method_link(name, language):
     return f"[{name}](methods/{name}.md)"
 
 
-def measured(match):
-    """The number that {SURVEY|ARM|MEASURE} stands for."""
-    survey, arm, measure = match.groups()
-    found = json.loads((DATA.parent / f"questions/{survey}.json").read_text("utf-8"))
-    settings = found["settings"]
-    lengths = {"direction": settings["retrieval"]["length"],
-               "change": max(settings["test"]["lengths"])}
-    kind = {"direction": "direction", "change": "sliding_change"}.get(measure, "sliding")
-    length = lengths.get(measure) or int(measure)
-    means = [row["mean"] for row in found["summary"] if row["method"] == arm
-             and row["measure"] == kind and row["length"] == length]
-    if not means:
-        sys.exit(f"{match[0]}: expected an arm of questions/{survey}.json")
-    mean = sum(means) / len(means)  # of direction over the distances
-    return f"{mean:.2f}" if kind == "direction" else f"{mean:{'+' * (measure in lengths)}.3f}"
+def linked(text, language):
+    """The text with a link, and how many seeds, for the name of each page of measurements."""
+    for key, (source, link) in SOURCES.items():
+        count = literature_numbers.seeds(source)
+        text = text.replace(f"{{{key}}}", link[language] + SEEDS[language][count])
+    return text
 
 
 def filled(text, language):
-    words = words_of(language)
-    for key in ("survey", "quick", "questions"):
-        text = text.replace(f"{{{key}}}", words[key])
-    return re.sub(r"\{([\w-]+)\|([^|}]+)\|([^|}]+)\}", measured, text)
+    return literature_numbers.drawn(linked(text, language), language)
 
 
 def item_text(item, language):
@@ -165,11 +165,6 @@ def formula_block(methods, language):
     return f"{WORDS['printed'][language]}\n\n```\n" + "\n".join(lines) + "\n```\n\n"
 
 
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
-
-
 def introduction(name, language):
     text = tomllib.loads((DATA / "introductions.toml").read_text("utf-8"))[name][language]
     return wrapped(text, language) + "\n\n"
@@ -188,7 +183,7 @@ def terms_table(language):
             marks += [words["yes"] if each in terms else "" for each in "234"]
         rows.append([method_link(name, language), *marks, note[language]])
     head = [words["method"], *(words["term"].format(n) for n in "1234"), words["how"]]
-    return introduction("terms", language) + table(head, rows) + "\n"
+    return introduction("terms", language) + page_blocks.table(head, rows) + "\n"
 
 
 def condition_cells(found, words):
@@ -215,7 +210,7 @@ def conditions_table(language):
         name = method_link(arm, language) if ":" not in arm else f"`{arm}`"
         rows.append([name, *condition_cells(found, words)])
     head = [words[key] for key in ("method", "unique", "relative", "any length", "direction")]
-    return introduction("conditions", language) + table(head, rows) + "\n"
+    return introduction("conditions", language) + page_blocks.table(head, rows) + "\n"
 
 
 def section_text(section, language):
@@ -275,17 +270,54 @@ def open_items():
             for command in item["commands"] if " survey " in command]
 
 
+def texts(language):
+    """[(its name, text with keys)] of all paragraphs of results, with the word before them."""
+    found = [(", ".join(each["ids"]), WORDS["out"][language] + each[f"out_{language}"])
+             for each in items()]
+    return found + [(each["key"], each[language]) for each in misprints()]
+
+
+def marked():
+    """[(page, key, number)] of the marked numbers of method pages."""
+    return [(path.name, *found) for path in METHODS
+            for found in literature_numbers.MARKED.findall(path.read_text("utf-8"))]
+
+
+def quoted_numbers():
+    """The keys [SOURCE, NAME, MEASURE] of the numbers of all pages."""
+    return [key.split("|") for _, key, _ in marked()] + [
+        key for language in PAGES for _, text in texts(language)
+        for key in literature_numbers.KEY.findall(text)]
+
+
+def compare_numbers():
+    """Compares the numbers of the pages with their data. Returns the exit status."""
+    found = [(page, key, there, literature_numbers.number(key)) for page, key, there in marked()]
+    for language, path in PAGES.items():
+        flat = " ".join(path.read_text("utf-8").split())
+        for name, text in texts(language):
+            rows = literature_numbers.compared(linked(text, language), flat, language)
+            found += [(f"{path.name}: {name}", *row) for row in rows]
+    differ = [each for each in found if each[2] != each[3]]
+    for where, key, on_page, in_data in differ:
+        print(f"{where}: {{{key}}}: the page has {on_page}, the data {in_data}")
+    print(f"{len(found)} numbers compared with their data, {len(differ)} differ")
+    return 1 if differ else 0
+
+
 def parsed(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true",
                         help="write nothing and fail if a page is stale")
     parser.add_argument("--program", metavar="PATH",
                         help="read the formulas that this sextant prints first, or check them")
+    parser.add_argument("--numbers", action="store_true",
+                        help="compare every number of the pages with its data, and write nothing")
     parser.add_argument("--open", action="store_true",
                         help="list the items that are not decided yet, with their commands")
     given = parser.parse_args(arguments)
-    if given.open and (given.check or given.program):
-        parser.error("--open: expected no other option")
+    if given.open + given.numbers + bool(given.check or given.program) > 1:
+        parser.error("--open, --numbers: expected no other option")
     return given
 
 
@@ -294,23 +326,17 @@ def main(arguments):
     if given.open:
         print(*open_items(), sep="\n")
         return 0
+    if given.numbers:
+        return compare_numbers()
     wanted = {}
     if given.program:
         text = json.dumps(printed_formulas(given.program), indent=1, ensure_ascii=False) + "\n"
         wanted[DATA / "formulas.json"] = text
-        if not given.check:
-            (DATA / "formulas.json").write_text(text, "utf-8")
+        if not given.check:  # the pages print them
+            page_blocks.write(wanted, False, RUN)
     wanted |= {path: page(language) for language, path in PAGES.items()}
-    stale = []
-    for path, text in wanted.items():
-        if not given.check:
-            path.write_text(text, "utf-8")
-        elif not path.is_file() or path.read_text("utf-8") != text:
-            stale.append(str(path.relative_to(ROOT)))
-    if stale:
-        print(f"{', '.join(stale)}: stale; run scripts/draw_literature.py --program "
-              "build/release/bin/sextant", file=sys.stderr)
-    return 1 if stale else 0
+    wanted |= {path: literature_numbers.remarked(path.read_text("utf-8")) for path in METHODS}
+    return page_blocks.write(wanted, given.check, RUN)
 
 
 if __name__ == "__main__":

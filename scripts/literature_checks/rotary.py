@@ -186,13 +186,24 @@ def rerope():
 
 
 @check
+def rotation_difference():
+    """R_i^T R_j is R_(j-i), as A prints, and not R_(i-j), as D does."""
+    def rotation(angle):
+        return torch.matrix_exp(angle * torch.tensor([[0., -1.], [1., 0.]], dtype=torch.float64))
+    product = rotation(5).T @ rotation(9)
+    off = float((product - rotation(-4)).abs().max())
+    expect(off > 0.1, "R_(i-j) is no different")
+    return [("R_5^T R_9 and R_4, difference", equal(product, rotation(4), 1e-14)),
+            ("and R_-4", off)]
+
+
+@check
 def local_attention():
     """A window and chunks of the training length see no distance that training did not have."""
     q, k, v = operands()
     d, position = distance(), torch.arange(LENGTH)
     frequencies = sextant.tables.rope_frequencies(HEAD_DIM)
-    q, k = (_rotated(x, position, frequencies) for x in (q, k))
-    scores = products(q, k) / ROOT_D
+    scores = products(*(_rotated(x, position, frequencies) for x in (q, k))) / ROOT_D
     same_chunk = (position // 8)[:, None] == position // 8
     return [(name, equal(
         sextant.attention(q, k, v, name,

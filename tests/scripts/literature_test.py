@@ -1,5 +1,6 @@
 """Tests of the data of docs/literature.md: literature_test.py [UNITTEST ARGUMENTS]"""
-import json
+import contextlib
+import io
 import pathlib
 import re
 import sys
@@ -11,26 +12,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import draw_literature  # noqa: E402
+import literature_numbers as numbers  # noqa: E402
 
 METHODS = ROOT / "docs/methods"
 CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
-def numbers_in(text):
-    """The numbers with two or three decimals of a text."""
-    return re.findall(r"(?<![\d.])\d\.\d{2,3}(?!\d)", text)
-
-
-def quick_look_numbers():
-    """The numbers of docs/data/quick-look.json and the differences within each of its lists."""
-    look = json.loads((ROOT / "docs/data/quick-look.json").read_text("utf-8"))
-    shares = look["share_of_variance_by_distance"]
-    found = {f"{each:.2f}" for row in shares.values() if isinstance(row, list) for each in row}
-    for row in [*look["first"].values(), *look["second"].values()]:
-        if isinstance(row, list):
-            found |= {f"{each:.3f}" for each in row}
-            found |= {f"{b - a:.3f}" for a in row for b in row if b > a}
-    return found
+def sources_of(text):
+    return {source for source, _, _ in numbers.KEY.findall(text)} - {"check"}
 
 
 class LiteratureTest(unittest.TestCase):
@@ -73,34 +62,85 @@ class LiteratureTest(unittest.TestCase):
             for link in re.findall(r"\]\(#([^)]+)\)", draw_literature.page(language)):
                 self.assertIn(link, anchors)
 
-    def test_figures_of_the_measurements_are_quoted_as_they_are(self):
-        """A number with three decimals stands in the survey's page, the quick look, or a check."""
-        sources = (ROOT / "docs/survey.md").read_text("utf-8")
-        speeds = json.loads((ROOT / "docs/data/complex-words-result.json").read_text("utf-8"))[
-            "rotation_speed"].values()
-        sources += f" {min(speeds):.3f} {max(speeds):.3f}"
-        # Differences of numbers of these files, and results that the checks print.
-        derived = {"0.002", "0.009", "0.645", "0.993", "0.955", "0.948", "0.125", "0.016", "1.620",
-                   "0.286"} | quick_look_numbers()
-        for item in draw_literature.items() + draw_literature.misprints():
-            for key in ("out_en", "out_zh", "en", "zh"):
-                for number in numbers_in(item.get(key, "")):
-                    self.assertTrue(len(number) < 5 or number in sources or number in derived,
-                                    f"{item.get('ids', item.get('key'))}: {number}")
+    def test_no_measured_number_is_typed(self):
+        for language in ("en", "zh"):
+            for name, text in draw_literature.texts(language):
+                self.assertEqual(numbers.typed(text), [], name)
 
-    def test_numbers_beside_the_quick_look_are_in_its_file(self):
-        """A sentence that names the survey, too, may have numbers of its page."""
-        survey, checked = (ROOT / "docs/survey.md").read_text("utf-8"), 0
-        for item in draw_literature.items():
-            for sentence in re.split(r"(?<=。)|(?<=\.) ", f"{item['out_en']} {item['out_zh']}"):
-                if "{quick}" not in sentence:
-                    continue
-                for number in numbers_in(sentence):
-                    checked += 1
-                    self.assertTrue(number in quick_look_numbers()
-                                    or "{survey}" in sentence and number in survey,
-                                    f"{item['ids']}: {number}")
-        self.assertGreater(checked, 20)
+    def test_method_pages_have_settings_and_bounds_but_no_measured_numbers(self):
+        """Their measured numbers are marked, see draw_literature.py."""
+        settings = {"0.01", "0.02", "0.05", "0.1", "0.5", "0.7", "1.2", "0.53"}
+        marked = 0
+        for path in METHODS.glob("*.md"):
+            text, here = numbers.MARKED.subn("", path.read_text("utf-8"))
+            marked += here
+            text = re.sub(r"```.*?```|<!--.*?-->|^\|.*?$|\d{4}\.\d{5}|\d+\.\d+\.\d+|"
+                          r"(section|Face's code \(|Qwen|torch) ?\d+\.\d+", "", text,
+                          flags=re.DOTALL | re.MULTILINE)
+            self.assertLessEqual(set(numbers.typed(text)), settings, path.name)
+        self.assertGreater(marked, 10)
+
+    def test_every_number_of_the_pages_is_that_of_its_data(self):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(draw_literature.compare_numbers(), 0, said.getvalue())
+        self.assertGreater(int(said.getvalue().split()[0]), 350)
+
+    def test_a_number_that_is_not_the_data_s_is_found(self):
+        text = "It has {findings|xpos|1024} at 1024, {findings|xpos|verdict}."
+        page = numbers.drawn(text)
+        self.assertEqual(page, "It has 1.715 ± 0.173 at 1024, drifts.")
+        self.assertTrue(all(each[1] == each[2] for each in numbers.compared(text, page, "en")))
+        other = numbers.compared(text, page.replace("1.715", "1.716"), "en")
+        self.assertEqual(other[0], ("findings|xpos|1024", "1.716 ± 0.173", "1.715 ± 0.173"))
+        self.assertEqual(numbers.compared(text, "It has 2.", "en")[0][1], None)
+        marked = "<!-- number findings|xpos|change -->{}<!-- /number -->"
+        self.assertEqual(numbers.remarked(marked.format("+0.098")), marked.format("+0.168 ± 0.127"))
+        self.assertEqual(numbers.typed("1.5 in `0.1 ln s` of equation 1.2, {findings|t5|128}"),
+                         ["1.5"])
+
+    def test_an_unknown_key_is_named(self):
+        for key in ("findings|nothing|128", "findings|t5|100", "nothing|t5|128",
+                    "claims|rope|claim", "findings|no-such-claim|claim", "findings|t5|loss",
+                    "quick|t5|128",
+                    "check|ntk|nothing", "words|loss_at_128|least", "words|rotation_speed|mean"):
+            with self.assertRaises(numbers.UnknownNumber, msg=key) as caught:
+                numbers.number(key)
+            self.assertIn(key, str(caught.exception))
+
+    def test_languages_have_the_same_numbers(self):
+        for english, chinese in zip(draw_literature.texts("en"), draw_literature.texts("zh")):
+            self.assertEqual(*(sorted(numbers.KEY.findall(each[1])) for each in (english, chinese)))
+
+    def test_numbers_stand_with_their_seeds(self):
+        """A page with several seeds is linked beside its numbers; where there is one seed the text
+        says so, and three seeds are used where they exist."""
+        for language, one, zero in (("en", "one seed", "seed 0"), ("zh", "一个种子", "种子 0")):
+            for name, text in draw_literature.texts(language):
+                said = draw_literature.linked(text, language)
+                for source in sources_of(text):
+                    page = "questions" if source in numbers.QUESTIONS else source
+                    self.assertIn(one if numbers.seeds(source) == 1 else f"{{{page}}}",
+                                  said if numbers.seeds(source) == 1 else text, name)
+                if "|share@" in text:
+                    self.assertIn(zero, text, name)
+        self.assertEqual({numbers.seeds(each) for each in ("findings", *numbers.QUESTIONS)}, {3})
+        known = {key[0] for each in ("findings", *numbers.QUESTIONS)
+                 for key in numbers.summary(each)}
+        quick = {arm for source, arm, _ in draw_literature.quoted_numbers() if source == "quick"}
+        self.assertFalse(quick & known)
+
+    def test_intervals_and_changes_are_those_of_the_report(self):
+        """docs/findings.md is drawn by `sextant report`, which computes them itself."""
+        report, checked = (ROOT / "docs/findings.md").read_text("utf-8"), 0
+        for source, arm, measure in draw_literature.quoted_numbers():
+            row = re.search(rf"^\| \[?`{re.escape(arm)}`.*$", report, re.MULTILINE)
+            if source != "findings" or not row or measure in ("verdict", "machine"):
+                continue
+            rows = re.findall(rf"^\| \[?`{re.escape(arm)}`.*$", report, re.MULTILINE)
+            shown = numbers.number(f"{source}|{arm}|{measure}").replace("± ", "±")
+            self.assertTrue(any(f" {shown} |" in each for each in rows), (arm, measure, shown))
+            checked += 1
+        self.assertGreater(checked, 40)
 
     def test_terms_and_conditions_are_of_the_same_methods(self):
         tested = {name for name in draw_literature.conditions() if ":" not in name}

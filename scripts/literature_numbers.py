@@ -1,0 +1,189 @@
+"""The measured numbers on pages, drawn from docs/data by a key {SOURCE|NAME|MEASURE}.
+
+SOURCE is a survey: findings, findings-larger or a file of docs/data/questions. NAME is the label of
+an arm, and MEASURE one of
+
+  128           the sliding loss at this length
+  change        its change at the longest length, change@256 at another; of a stretch against the
+                loss of its rope at the training length, as on docs/findings.md
+  cost          the difference of a stretch and its rope at the training length
+  far, near     the share of pairs found in the longest sequences, at their beginning or 32 back
+  direction     the least and the largest share of marks by distance, at the training length
+  share@1       the least and the largest share of a head of layer 1 that distance explains, seed 0
+  verdict       holds, drifts, breaks, not learned
+  machine       the processor of the trainings
+
+or NAME is the beginning of a claim's words in lower case with hyphens, and MEASURE is claim, its
+number, or outcome. A number over seeds stands with half of its 95 % interval (Student's t).
+
+{quick|ARM|128} is of docs/data/quick-look.json, one seed; {words|rotation_speed|least} and largest
+of complex-words-result.json; and {check|NAME|WORDS} is the number that a check of
+check_literature.py prints behind these words, kept in literature/checks.json.
+"""
+import collections
+import functools
+import json
+import math
+import re
+import statistics
+
+from page_blocks import ROOT
+
+DATA = ROOT / "docs/data"
+KEY = re.compile(r"\{([\w-]+)\|([^|{}]+)\|([^|{}]+)\}")
+MARKED = re.compile(r"<!-- number ([^|>]+\|[^|>]+\|[^|>]+) -->(.*?)<!-- /number -->", re.DOTALL)
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 %, by the number of seeds
+QUESTIONS = ("claims", "length-512", "length-64", "masked", "variants", "vectors")
+CHINESE = {"holds": "稳定", "drifts": "变差", "breaks": "失效", "not learned": "未学会",
+           "fails": "不成立", "undecided": "未定"}
+
+
+class UnknownNumber(LookupError):
+    """A key that the data does not have."""
+
+
+@functools.lru_cache(None)
+def data(source):
+    names = {"quick": "quick-look", "words": "complex-words-result", "check": "literature/checks",
+             **{each: f"questions/{each}" for each in QUESTIONS}}
+    return json.loads((DATA / f"{names.get(source, source)}.json").read_text("utf-8"))
+
+
+@functools.lru_cache(None)
+def summary(source):
+    """{(arm, measure, length, distance): (mean, half of the interval, seeds)} of a survey."""
+    found = data(source)
+    if "summary" in found:
+        return {(row["method"], row["measure"], row["length"], row.get("distance")):
+                (row["mean"], row["half_interval95"], row["seeds"]) for row in found["summary"]}
+    shortest = found["settings"]["test"]["lengths"][0]
+    at_l = {f"{each['arm']['label']}-{each['arm']['seed']}": row["sliding"]["mean"]
+            for each in found["arms"] for row in each.get("lengths", ())
+            if row["length"] == shortest}
+    values = collections.defaultdict(list)
+    for each in found["arms"]:
+        arm = each["arm"]
+        start = at_l.get(arm["weights_from"] or f"{arm['label']}-{arm['seed']}")
+        for row in each.get("lengths", ()):
+            loss = row["sliding"]["mean"]
+            values[arm["label"], "sliding", row["length"], None].append(loss)
+            values[arm["label"], "sliding_change", row["length"], None].append(loss - start)
+        for row in each.get("retrieval", ()):
+            values[arm["label"], "retrieval", row["length"], row["distance"]].append(
+                row["accuracy"]["mean"])
+    return {key: (statistics.mean(each), STUDENT[len(each)] * statistics.stdev(each)
+                  / math.sqrt(len(each)), len(each)) for key, each in values.items()}
+
+
+def seeds(source):
+    """The seeds that each number of a source is a mean over."""
+    (one,) = {1} if source in ("quick", "words") else {row[2] for row in summary(source).values()}
+    return one
+
+
+def plain(value, digits, signed=False):
+    return f"{value:{'+' if signed else ''}.{digits}f}".replace("-", "−")
+
+
+def extremes(values):
+    """The least and the largest of shares, or the one number that they are."""
+    return "–".join(dict.fromkeys(plain(each, 2) for each in (min(values), max(values))))
+
+
+def verdict(source, arm):
+    """By `sextant report`, whose table of findings the page has."""
+    if "verdicts" in data(source):
+        return {row["method"]: row["verdict"] for row in data(source)["verdicts"]}[arm]
+    page = (ROOT / f"docs/{source}.md").read_text("utf-8")
+    return re.search(rf"^\| \[?`{re.escape(arm)}`\S* \| \**(.+?)\** \|", page, re.MULTILINE)[1]
+
+
+def claim(source, name):
+    slugs = {re.sub("[^a-z0-9]+", "-", each["claim"].lower()): each
+             for each in data(source)["claims"]}
+    found = [slug for slug in slugs if slug.startswith(name)]
+    if name not in slugs and len(found) != 1:
+        raise UnknownNumber(f"{name}: expected the beginning of one claim, but of {found}")
+    return slugs[name if name in slugs else found[0]]
+
+
+def of_survey(source, name, measure):
+    settings = data(source)["settings"]
+    lengths, task = settings["test"]["lengths"], settings["retrieval"]
+    kind, _, at = measure.partition("@")
+    if kind in ("claim", "outcome"):
+        each = claim(source, name)
+        return each["outcome"] if kind == "outcome" else \
+            f"{plain(each['mean'], 3, True)} ± {plain(each['half_interval95'], 3)}"
+    if kind == "verdict":
+        return verdict(source, name)
+    if kind == "machine":
+        (one,) = {each["machine"].split(",")[0].replace("(R)", "") for each in data(source)["arms"]
+                  if each["arm"]["label"] == name}
+        return one.removesuffix(" Processor")
+    if kind == "share":
+        return extremes([head["trained"] for each in data(source)["arms"]
+                       if each["arm"]["label"] == name and "positions" in each
+                       for head in each["positions"]["heads"] if head["layer"] == int(at) - 1])
+    if kind == "direction":
+        return extremes([row[0] for key, row in summary(source).items()
+                       if key[:3] == (name, "direction", task["length"])])
+    if kind in ("far", "near"):
+        length = task["lengths"][-1]
+        distance = length - 8 if kind == "far" else task["length"] // 2
+        mean, half, _ = summary(source)[name, "retrieval", length, distance]
+        return f"{plain(mean, 2)} ± {plain(half, 2)}"
+    changes = kind in ("change", "cost")
+    length = int(at or {"change": lengths[-1], "cost": lengths[0]}.get(kind) or kind)
+    mean, half, _ = summary(source)[name, "sliding_change" if changes else "sliding", length, None]
+    return f"{plain(mean, 3, changes)} ± {plain(half, 3)}"
+
+
+def of_quick_look(arm, length):
+    row = data("quick")["first"].get(arm) or data("quick")["second"][arm]
+    lengths = data("quick")["lengths"]
+    return plain(row[(lengths if len(row) == 4 else lengths[::3]).index(int(length))], 3)
+
+
+def number(key, language="en"):
+    """The number that SOURCE|NAME|MEASURE stands for, as pages have it."""
+    source, name, measure = key.split("|")
+    try:
+        if source == "check":
+            return f"{data(source)[name][measure]:.3g}".replace("e-0", "e-").replace("e+0", "e")
+        if source == "words":
+            return plain({"least": min, "largest": max}[measure](data(source)[name].values()), 3)
+        if source == "quick":
+            return of_quick_look(name, measure)
+        found = of_survey(source, name, measure)
+    except (LookupError, ValueError, TypeError, AttributeError, OSError) as error:
+        raise UnknownNumber(f"{{{key}}}: expected a number of docs/data, but got {error!r}"
+                            ) from error
+    return CHINESE.get(found, found) if language == "zh" else found
+
+
+def drawn(text, language="en"):
+    """The text with a number for each key."""
+    return KEY.sub(lambda found: number(found[0][1:-1], language), text)
+
+
+def remarked(page):
+    """A page with each marked number as it is in the data."""
+    return MARKED.sub(
+        lambda found: f"<!-- number {found[1]} -->{number(found[1])}<!-- /number -->", page)
+
+
+def compared(template, page, language):
+    """[(key, the page's number, the data's)] of a paragraph with keys, and of a page with spaces
+    for line breaks; the page's number is None if it has no such paragraph."""
+    parts = KEY.split(template)
+    keys = ["|".join(parts[n:n + 3]) for n in range(1, len(parts), 4)]
+    pattern = "(.{1,60}?)".join(map(re.escape, parts[::4]))
+    found = re.search(pattern, page)
+    return [(key, found and found[n + 1], number(key, language)) for n, key in enumerate(keys)]
+
+
+def typed(text):
+    """The numbers with decimals that a text with keys has of its own, outside of code."""
+    rest = re.sub(r"`[^`]*`|\]\([^)]*\)|(?:[Ee]quation|式) ?\d\.\d", "", KEY.sub("", text))
+    return re.findall(r"\d+\.\d+(?:e-?\d+)?", rest)
