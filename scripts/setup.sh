@@ -22,7 +22,8 @@ build_packages=(g++ cmake ninja-build pkg-config ccache
   libyaml-dev zlib1g-dev)
 torch_packages=(libtorch-dev libgloo-dev libopenblas0-pthread)
 text_packages=(python3-doc) # its reST sources are the survey's training text
-test_packages=(libgtest-dev libgmock-dev librapidcheck-dev libexpat1-dev python3 python3-numpy git)
+test_packages=(libgtest-dev libgmock-dev librapidcheck-dev libexpat1-dev python3 python3-numpy
+  python3-yaml git)
 torch_test_packages=(python3-torch)
 # The versions of Debian 12: other versions give other findings.
 lint_packages=(clang-format-14 clang-tidy-14 mkdocs)
