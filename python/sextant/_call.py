@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from sextant._errors import InvalidType, InvalidValue
+from sextant._old_names import warn_of_old_name
 from sextant.cache import Cache
 
 # Cumulative lengths of packed sequences: for all rows of a batch, or a list for each row.
@@ -196,7 +197,7 @@ def rename_options(options: dict[str, Any]) -> None:
             continue
         if name in options:
             raise InvalidType(f"{old_name}: expected only {name}, its name now, but got both")
-        warnings.warn(f"{old_name}: its name is {name} now", FutureWarning, stacklevel=4)
+        warn_of_old_name(old_name, name, 4)
         options[name] = options.pop(old_name)
 
 

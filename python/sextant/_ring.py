@@ -216,7 +216,7 @@ def ring_attention(q: Tensor, k: Tensor, v: Tensor, method: str | Method = "none
     if isinstance(method, Method):
         name, shape, text, tensors = method.name, method.shape, method.options, method.tensors()
     else:
-        name, text = method, options_text(options)
+        name, text = method, options_text(options or {})
         shape = shape_of_call(q, k, layers, width,
                               size * k.size(2) if train_length is None else train_length)
     out, lse = torch.ops.sextant.ring_attention(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
+from sextant._old_names import warn_of_old_name
 
 
 class Cache:
@@ -233,5 +233,5 @@ def _new_name(rotated_keys: str | None, rotated_by: str | None = None) -> str | 
     """rotated_keys, which has the old name rotated_by, too."""
     if rotated_by is None:
         return rotated_keys
-    warnings.warn("rotated_by: its name is rotated_keys now", FutureWarning, stacklevel=3)
+    warn_of_old_name("rotated_by", "rotated_keys", 3)
     return rotated_by

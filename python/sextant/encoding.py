@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 import torch
@@ -22,6 +21,7 @@ from sextant._call import (
 from sextant._encoding_cache import decode
 from sextant._encoding_operands import EncodingOperands
 from sextant._errors import InvalidType, InvalidValue
+from sextant._old_names import warn_of_old_name
 from sextant._packing import Result
 from sextant._rows import Rows, rows_of_call
 
@@ -91,8 +91,7 @@ class Encoding(torch.nn.Module):
         super().__init_subclass__(**options)
         old_name = cls.__dict__.get("speeds")  # until the next version
         if old_name is not None and "frequencies" not in cls.__dict__:
-            warnings.warn(f"{cls.__name__}.speeds: its name is frequencies now",
-                          FutureWarning, stacklevel=2)
+            warn_of_old_name(f"{cls.__name__}.speeds", "frequencies", 2)
             setattr(cls, "frequencies", old_name)
 
     # The hooks. D is the number of distances.

@@ -11,7 +11,6 @@ integers. Arguments out of range raise RuntimeError.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Union
 
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
 from sextant._errors import InvalidValue
+from sextant._old_names import warn_of_old_name
 
 Integers = Union[Sequence[int], Tensor, range]
 
@@ -214,6 +214,5 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name not in _OLD_NAMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        warnings.warn(f"{name}: its name is {_OLD_NAMES[name]} now", FutureWarning,
-                      stacklevel=2)
+        warn_of_old_name(name, _OLD_NAMES[name], 2)
         return globals()[_OLD_NAMES[name]]
