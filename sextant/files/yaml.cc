@@ -1,5 +1,6 @@
-// libyaml gives events, from which the values are built recursively. The nodes of an alias count
-// each time that it is used, so that a short text cannot stand for a large value.
+// libyaml gives events, from which the values are built recursively. The size of an alias, its
+// nodes and the bytes of their text, counts each time that it is used, so that a short text cannot
+// stand for a large value.
 #include "sextant/files/yaml.h"
 
 #include <yaml.h>
@@ -17,11 +18,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostNodes = 100000;
+constexpr size_t kMostSize = size_t{1} << 20;  // of nodes and bytes together
 
 struct Anchored {
   json value;
-  size_t nodes = 0;
+  size_t size = 0;
 };
 
 class YamlReader {
@@ -70,15 +71,15 @@ class YamlReader {
                 " mappings and lists within each other, but got more",
             line);
     }
+    const size_t before = size_;
     count(1, line);
-    const size_t before = nodes_;
     const std::string anchor = anchor_of_event();
     json made;
     switch (event_.type) {
       case YAML_ALIAS_EVENT: {
         const auto found = anchors_.find(anchor);
         if (found == anchors_.end()) wrong("expected an anchor &" + anchor + " before this", line);
-        count(found->second.nodes, line);
+        count(found->second.size, line);
         return found->second.value;
       }
       case YAML_SEQUENCE_START_EVENT:
@@ -92,8 +93,9 @@ class YamlReader {
         break;
       default:
         made = scalar();
+        count(event_.data.scalar.length, line);
     }
-    if (!anchor.empty()) anchors_[anchor] = {made, nodes_ - before};
+    if (!anchor.empty()) anchors_[anchor] = {made, size_ - before};
     return made;
   }
 
@@ -143,17 +145,19 @@ class YamlReader {
     return anchor != nullptr ? reinterpret_cast<const char*>(anchor) : "";
   }
 
-  void count(size_t nodes, size_t line) {
-    nodes_ += nodes;
-    if (nodes_ <= kMostNodes) return;
-    wrong("expected at most " + std::to_string(kMostNodes) + " values, but got more", line);
+  void count(size_t size, size_t line) {
+    size_ += size;
+    if (size_ <= kMostSize) return;
+    wrong("expected at most " + std::to_string(kMostSize) +
+              " values and bytes, with what aliases stand for, but got more",
+          line);
   }
 
   std::string where_;
   yaml_parser_t parser_{};
   yaml_event_t event_{};
   std::map<std::string, Anchored> anchors_;
-  size_t nodes_ = 0;
+  size_t size_ = 0;
 };
 
 }  // namespace

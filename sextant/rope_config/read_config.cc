@@ -74,8 +74,7 @@ ReadRopeConfig read_dialect(const std::string& marked, const Overrides& override
   }
   fail(
       "config: expected a config.json, a GGUF file or flags of llama.cpp or vLLM, as a line or in "
-      "a "
-      "compose file");
+      "a compose file, of at most 64 KB");
 }
 
 }  // namespace

@@ -67,7 +67,13 @@ TEST(Yaml, IsBounded) {
     for (int copies = 1; copies < 10; ++copies) laughs += ", " + last;
     laughs += "]\n";
   }
-  refuses_yaml(laughs, "expected at most 100000 values, but got more");
+  refuses_yaml(laughs, "expected at most 1048576 values and bytes, with what aliases stand for");
+  // One long text, many times.
+  std::string copies = "a: &a " + std::string(30'000, 'x') + "\nb: [*a";
+  for (int n = 1; n < 30; ++n) copies += ", *a";
+  EXPECT_EQ(read(copies + "]\n").at("b").size(), 30);
+  for (int n = 0; n < 10; ++n) copies += ", *a";
+  refuses_yaml(copies + "]\n", "file: line 2: expected at most 1048576 values and bytes");
 }
 
 }  // namespace
