@@ -17,6 +17,9 @@ struct ConfigRequest {
   Overrides overrides;
 };
 
+// Adds --base. `base` lives as long as the command.
+void add_base(CLI::App& command, double& base);
+
 // Adds PATH, --base, --local-base, --head-dim. The request lives as long as the command.
 std::shared_ptr<ConfigRequest> add_config(CLI::App& command);
 

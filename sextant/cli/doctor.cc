@@ -18,6 +18,7 @@
 #include "sextant/base/reason.h"
 #include "sextant/chart/report.h"
 #include "sextant/cli/commands.h"
+#include "sextant/cli/config_request.h"
 #include "sextant/cli/doctor/annotations.h"
 #include "sextant/cli/doctor/report.h"
 #include "sextant/files/read_file.h"
@@ -35,7 +36,7 @@ constexpr int kUnjudged = 2;
 
 struct DoctorRequest {
   std::vector<std::string> subjects;
-  bool json = false, weights = false, trust = false, each = false, strict = false;
+  bool weights = false, trust = false, each = false, strict = false;
   std::string as = "text", page, examined;
   double base = 0;  // of files that do not say it
 };
@@ -171,7 +172,7 @@ int status_of(const std::vector<DoctorReport>& reports, bool strict) {
 void print_text(const std::vector<DoctorReport>& reports, bool each) {
   for (const DoctorReport& report : reports) {
     if (each && report.verdict() == "sound") {
-      lab::print("{}: sound\n", report.subject);
+      lab::print("{}: sound ({})\n", report.subject, report.facts_text());
       continue;
     }
     print(report);
@@ -198,7 +199,7 @@ void run_doctor(const DoctorRequest& request) {
       lab::print_text(github_text(reports));
     } else if (request.as == "sarif") {
       lab::print_text(sarif_text(reports, found) + "\n");
-    } else if (request.as == "json" || request.json) {
+    } else if (request.as == "json") {
       print_json(reports, request.each);
     } else {
       print_text(reports, request.each);
@@ -246,9 +247,9 @@ void add_doctor(CLI::App& app) {
                    "in place of MODEL: the file that sextant.doctor.examine wrote; - for standard "
                    "input")
       ->type_name("FILE");
-  command->add_option("--base", request->base, "the base of a file that does not say it");
-  CLI::Option* json =
-      command->add_flag("--json", request->json, "the report for programs: --as json");
+  add_base(*command, request->base);
+  CLI::Option* json = command->add_flag_callback(
+      "--json", [request] { request->as = "json"; }, "the report for programs: --as json");
   command
       ->add_option("--as", request->as,
                    "text, json, github (annotations of a change) or sarif (SARIF 2.1.0)")

@@ -78,6 +78,13 @@ CLI::Validator within(double low, double high, bool whole) {
 
 }  // namespace
 
+void add_base(CLI::App& command, double& base) {
+  command
+      .add_option("--base", base,
+                  "the base of the frequencies (rope_theta), where the file does not say it")
+      ->check(within(1e-3, 1e30, false));
+}
+
 std::shared_ptr<ConfigRequest> add_config(CLI::App& command) {
   auto request = std::make_shared<ConfigRequest>();
   command
@@ -86,10 +93,7 @@ std::shared_ptr<ConfigRequest> add_config(CLI::App& command) {
           "config.json, a GGUF file, a folder with one of them, or flags of llama.cpp or vLLM; "
           "- for standard input")
       ->required();
-  command
-      .add_option("--base", request->overrides.base,
-                  "the base of the frequencies (rope_theta), where the file does not say it")
-      ->check(within(1e-3, 1e30, false));
+  add_base(command, request->overrides.base);
   command
       .add_option("--local-base", request->overrides.local_base,
                   "the base of layers with a window (rope_local_base_freq), if it is another")

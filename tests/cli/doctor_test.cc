@@ -50,7 +50,8 @@ TEST_F(Doctor, ASoundConversionHasStatus0) {
       file("model.gguf", write_rope_config(read_rope_config(config, {}), "gguf"));
   const Ended pair = run({"doctor", config, gguf});
   EXPECT_EQ(pair.status, 0) << pair.err;
-  EXPECT_THAT(pair.out, HasSubstr("verdict: sound"));
+  EXPECT_THAT(pair.out, HasSubstr("verdict: sound (model: not measured)\n"));
+  EXPECT_THAT(pair.out, HasSubstr("files are judged by their text, and none was run"));
   EXPECT_THAT(pair.out, HasSubstr("permuted the weights"));
   const Ended alone = run({"doctor", gguf});
   EXPECT_EQ(alone.status, 0) << alone.out << alone.err;
@@ -71,6 +72,9 @@ TEST_F(Doctor, ABaseIsForFilesThatDoNotSayIt) {
   EXPECT_EQ(run({"doctor", config, gguf, "--base", "500000"}).status, 0);
   const std::string other = file("other.json", llama(10000));
   EXPECT_EQ(run({"doctor", config, other, "--base", "500000"}).status, 1);
+  const Ended negative = run({"doctor", config, gguf, "--base", "-5"});
+  EXPECT_EQ(negative.status, 2);
+  EXPECT_THAT(negative.err, HasSubstr("--base: expected a number from 0.001 to 1e+30"));
   const Ended model = run({"doctor", folder_.path().string(), "--base", "500000"});
   EXPECT_EQ(model.status, 2);
   EXPECT_THAT(model.err, HasSubstr("--base: expected a file or two files"));
@@ -82,7 +86,7 @@ TEST_F(Doctor, ADifferenceHasStatus1AndAllOutputsNameIt) {
   EXPECT_EQ(text.status, 1);
   EXPECT_THAT(text.out, HasSubstr("error: frequencies, layers 0-3"));
   EXPECT_THAT(text.out, HasSubstr("the base is 10000 and 500000"));
-  EXPECT_THAT(text.out, HasSubstr("verdict: 1 finding\n"));
+  EXPECT_THAT(text.out, HasSubstr("verdict: 1 finding (model: not measured)\n"));
   const std::string page = (folder_.path() / "page.html").string();
   const Ended answer = run({"doctor", a, b, "--json", "--html", page});
   EXPECT_EQ(answer.status, 1);
@@ -112,7 +116,7 @@ TEST_F(Doctor, AFileAloneIsJudgedByItsTextWithoutPython) {
       run({"doctor", file("a.json", R"({"rope_scaling": {"type": "yarrn"}})")}, without_python);
   EXPECT_EQ(refused.status, 1);
   EXPECT_THAT(refused.out, HasSubstr("error: configuration"));
-  EXPECT_THAT(refused.out, HasSubstr("verdict: 1 finding\n"));
+  EXPECT_THAT(refused.out, HasSubstr("verdict: 1 finding (model: not measured)\n"));
   const Ended missing = run({"doctor", "no.json"}, without_python);
   EXPECT_EQ(missing.status, 2);
   EXPECT_THAT(missing.err, HasSubstr("no.json: expected a file, but got none"));
@@ -128,7 +132,7 @@ TEST_F(Doctor, WarningsFailOnlyIfAskedTo) {
   const Ended kind = run({"doctor", doubtful}), strict = run({"doctor", doubtful, "--strict"});
   EXPECT_EQ(kind.status, 0) << kind.err;
   EXPECT_THAT(kind.out, HasSubstr("warning: configuration, layers 0-3"));
-  EXPECT_THAT(kind.out, HasSubstr("verdict: 1 warning\n"));
+  EXPECT_THAT(kind.out, HasSubstr("verdict: 1 warning (model: not measured)\n"));
   EXPECT_EQ(strict.status, 1);
   EXPECT_EQ(strict.out, kind.out);
 }
@@ -148,7 +152,7 @@ TEST_F(Doctor, EachFileIsJudgedByItselfInOneCall) {
   const std::string wrong = file("wrong.json", "{\n\"a\": }"), missing = "no.json";
   const Ended text = run({"doctor", "--each", sound, doubtful, wrong, missing});
   EXPECT_EQ(text.status, 1);
-  EXPECT_THAT(text.out, HasSubstr(sound + ": sound\n"));
+  EXPECT_THAT(text.out, HasSubstr(sound + ": sound (model: not measured)\n"));
   EXPECT_THAT(text.out, HasSubstr("no.json: expected a file"));
   const Ended github = run({"doctor", "--each", "--as", "github", sound, doubtful, wrong});
   EXPECT_EQ(github.status, 1);

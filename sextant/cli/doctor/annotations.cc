@@ -45,7 +45,7 @@ std::string text_of(const std::string& file) {
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) return "";
   try {
-    const std::string text = read_start(file, kMostConfigText);
+    const std::string text = read_start(file, kMostJsonBytes);
     return text.starts_with("GGUF") ? "" : text;
   } catch (const Error&) {
     return "";

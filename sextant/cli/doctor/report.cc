@@ -143,6 +143,8 @@ void doubt_length(const ReadRopeConfig& read, int64_t longest, ConfigComparison&
   }
 }
 
+constexpr const char* kNotRun = "files are judged by their text, and none was run";
+
 std::vector<std::pair<std::string, std::string>> versions_of_files() {
   return {{"sextant", std::string(version())}};
 }
@@ -208,7 +210,8 @@ DoctorReport examine_files(const std::vector<std::string>& paths, double base) {
                       .versions = versions_of_files(),
                       .rows = {},
                       .result = {},
-                      .file = path == "-" ? "" : config_path(path)};
+                      .file = path == "-" ? "" : config_path(path),
+                      .facts = {{"model", "not measured", {}, kNotRun}}};
   ReadRopeConfig read;
   try {
     read = read_rope_config(path, overrides, read_yaml);

@@ -24,8 +24,8 @@ struct LayerRow {
   std::string verdict;  // the fields of its findings, or "ok"
 };
 
-// A fact that doctor judges of a model that runs. status: "as configured", "differs" or "not
-// measured", in these layers (empty: all) and for the reason `why`.
+// A fact that doctor judges of a model that runs, or "model", which files do not show. status: "as
+// configured", "differs" or "not measured", in these layers (empty: all) and for the reason `why`.
 struct JudgedFact {
   std::string fact, status;
   std::vector<int64_t> layers;
@@ -40,7 +40,7 @@ struct DoctorReport {
   // The file with the configuration, and the path of the language model's object in it; empty:
   // none.
   std::string file = {}, place = {};
-  std::vector<JudgedFact> facts = {};  // empty: files were compared
+  std::vector<JudgedFact> facts = {};
 
   // "sound", "findings" or "cannot be judged".
   std::string verdict() const;
@@ -49,8 +49,6 @@ struct DoctorReport {
   // "rotation, window, mask: as configured; softcap: not measured", or "".
   std::string facts_text() const;
 };
-
-inline constexpr uint64_t kMostConfigText = uint64_t{16} << 20;
 
 // A file of any format that explain reads by itself, or two files: what changed from the first to
 // the second. A file alone that its reader refuses has that as its finding. Throws Error for a
