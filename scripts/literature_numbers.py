@@ -20,19 +20,15 @@ number, or outcome. A number over seeds stands with half of its 95 % interval (S
 of complex-words-result.json; and {check|NAME|WORDS} is the number that a check of
 check_literature.py prints behind these words, kept in literature/checks.json.
 """
-import collections
 import functools
 import json
-import math
 import re
-import statistics
 
 from page_blocks import ROOT
 
 DATA = ROOT / "docs/data"
 KEY = re.compile(r"\{([\w-]+)\|([^|{}]+)\|([^|{}]+)\}")
 MARKED = re.compile(r"<!-- number ([^|>]+\|[^|>]+\|[^|>]+) -->(.*?)<!-- /number -->", re.DOTALL)
-STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 %, by the number of seeds
 QUESTIONS = ("claims", "length-512", "length-64", "masked", "variants", "vectors")
 CHINESE = {"holds": "稳定", "drifts": "变差", "breaks": "失效", "not learned": "未学会",
            "fails": "不成立", "undecided": "未定"}
@@ -52,27 +48,8 @@ def data(source):
 @functools.lru_cache(None)
 def summary(source):
     """{(arm, measure, length, distance): (mean, half of the interval, seeds)} of a survey."""
-    found = data(source)
-    if "summary" in found:
-        return {(row["method"], row["measure"], row["length"], row.get("distance")):
-                (row["mean"], row["half_interval95"], row["seeds"]) for row in found["summary"]}
-    shortest = found["settings"]["test"]["lengths"][0]
-    at_l = {f"{each['arm']['label']}-{each['arm']['seed']}": row["sliding"]["mean"]
-            for each in found["arms"] for row in each.get("lengths", ())
-            if row["length"] == shortest}
-    values = collections.defaultdict(list)
-    for each in found["arms"]:
-        arm = each["arm"]
-        start = at_l.get(arm["weights_from"] or f"{arm['label']}-{arm['seed']}")
-        for row in each.get("lengths", ()):
-            loss = row["sliding"]["mean"]
-            values[arm["label"], "sliding", row["length"], None].append(loss)
-            values[arm["label"], "sliding_change", row["length"], None].append(loss - start)
-        for row in each.get("retrieval", ()):
-            values[arm["label"], "retrieval", row["length"], row["distance"]].append(
-                row["accuracy"]["mean"])
-    return {key: (statistics.mean(each), STUDENT[len(each)] * statistics.stdev(each)
-                  / math.sqrt(len(each)), len(each)) for key, each in values.items()}
+    return {(row["method"], row["measure"], row["length"], row.get("distance")):
+            (row["mean"], row["half_interval95"], row["seeds"]) for row in data(source)["summary"]}
 
 
 def seeds(source):
@@ -88,14 +65,6 @@ def plain(value, digits, signed=False):
 def extremes(values):
     """The least and the largest of shares, or the one number that they are."""
     return "–".join(dict.fromkeys(plain(each, 2) for each in (min(values), max(values))))
-
-
-def verdict(source, arm):
-    """By `sextant report`, whose table of findings the page has."""
-    if "verdicts" in data(source):
-        return {row["method"]: row["verdict"] for row in data(source)["verdicts"]}[arm]
-    page = (ROOT / f"docs/{source}.md").read_text("utf-8")
-    return re.search(rf"^\| \[?`{re.escape(arm)}`\S* \| \**(.+?)\** \|", page, re.MULTILINE)[1]
 
 
 def claim(source, name):
@@ -116,7 +85,7 @@ def of_survey(source, name, measure):
         return each["outcome"] if kind == "outcome" else \
             f"{plain(each['mean'], 3, True)} ± {plain(each['half_interval95'], 3)}"
     if kind == "verdict":
-        return verdict(source, name)
+        return {row["method"]: row["verdict"] for row in data(source)["verdicts"]}[name]
     if kind == "machine":
         (one,) = {each["machine"].split(",")[0].replace("(R)", "") for each in data(source)["arms"]
                   if each["arm"]["label"] == name}
@@ -135,7 +104,9 @@ def of_survey(source, name, measure):
         return f"{plain(mean, 2)} ± {plain(half, 2)}"
     changes = kind in ("change", "cost")
     length = int(at or {"change": lengths[-1], "cost": lengths[0]}.get(kind) or kind)
-    mean, half, _ = summary(source)[name, "sliding_change" if changes else "sliding", length, None]
+    rows = [summary(source).get((name, each, length, None)) for each in
+            (("base_change", "sliding_change") if changes else ("sliding",))]
+    mean, half, _ = next(row for row in rows if row)
     return f"{plain(mean, 3, changes)} ± {plain(half, 3)}"
 
 
@@ -156,7 +127,7 @@ def number(key, language="en"):
         if source == "quick":
             return of_quick_look(name, measure)
         found = of_survey(source, name, measure)
-    except (LookupError, ValueError, TypeError, AttributeError, OSError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, StopIteration, OSError) as error:
         raise UnknownNumber(f"{{{key}}}: expected a number of docs/data, but got {error!r}"
                             ) from error
     return CHINESE.get(found, found) if language == "zh" else found

@@ -95,6 +95,14 @@ std::vector<Summary> summary(const Findings& findings) {
                        .value = at.*measure.of_method});
       }
     }
+    for (size_t n = 0; !method.base.empty() && n < method.changes.size(); ++n) {
+      all.push_back({.method = method.label,
+                     .measure = kBaseChange,
+                     .length = method.losses[n].length,
+                     .distance = {},
+                     .seeds = method.seeds.size(),
+                     .value = method.changes[n]});
+    }
     if (method.to_reference) {
       all.push_back({.method = method.label,
                      .measure = "sliding_minus_reference",

@@ -18,6 +18,8 @@ std::string csv_field(const std::string& text);
 // the layer for "attention_...".
 std::string results_csv(const Findings& findings);
 
+inline constexpr const char* kBaseChange = "base_change";
+
 // One measure of one method over its seeds: those of AtLength, "retrieval" or "direction", and
 // "lost" of a method with dropped channels (MethodResult::lost).
 struct Summary {
@@ -27,7 +29,9 @@ struct Summary {
   size_t seeds = 0;
   MeanInterval value;
 };
-// "sliding_minus_reference" is the loss at L minus that of the reference of learning (learned.h).
+// kBaseChange, of a method with a base such as a stretch, is the sliding loss minus the base's at
+// L. "sliding_minus_reference" is the loss at L minus that of the reference of learning
+// (learned.h).
 std::vector<Summary> summary(const Findings& findings);
 
 // The mean that "loss", "sliding", "loss_change" or "sliding_change" names; nullopt for others.

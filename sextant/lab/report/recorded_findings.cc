@@ -47,6 +47,13 @@ void read_mean(const JsonFields& fields, Findings& findings) {
                           .half = fields.optional_number("half_interval95", 0, kLargest)};
   findings.has_intervals = findings.has_intervals || mean.half.has_value();
   if (measure == "lost") method.lost = mean;
+  if (measure == kBaseChange) {
+    const size_t n = method.changes.size();
+    if (n >= method.losses.size() || method.losses[n].length != length) {
+      fields.refuse("length", "each of test.lengths once, in their order");
+    }
+    method.changes.push_back(mean);
+  }
   if (measure == "retrieval" || measure == "direction") {
     method.accuracies.push_back({length, fields.integer("distance", 1, int64_t{1} << 40), mean});
   }
@@ -59,6 +66,19 @@ void read_mean(const JsonFields& fields, Findings& findings) {
   const auto seeds = static_cast<size_t>(fields.integer("seeds", 1, 1 << 20));
   const size_t fewest = findings.fewest_seeds;
   findings.fewest_seeds = fewest == 0 ? seeds : std::min(seeds, fewest);
+}
+
+// The changes of a method without recorded ones. Those from a base have no interval, as that of a
+// difference is not known.
+void count_changes(MethodResult& method, const Findings& findings) {
+  const auto base = std::ranges::find(findings.methods, method.base, &MethodResult::label);
+  method.changes.clear();
+  for (const LossMeans& at : method.losses) {
+    method.changes.push_back(at.sliding_change);
+    if (base == findings.methods.end()) continue;
+    const MeanInterval& from = base->losses_at(findings.settings.training.length).sliding;
+    method.changes.back() = {.mean = at.sliding.mean - from.mean};
+  }
 }
 
 // The means of methods whose arms have none.
@@ -79,13 +99,7 @@ void read_summary(const JsonFields& file, Findings& findings) {
       method.seeds.clear();
       continue;
     }
-    const auto base = std::ranges::find(findings.methods, method.base, &MethodResult::label);
-    for (const LossMeans& at : method.losses) {
-      method.changes.push_back(at.sliding_change);
-      if (base == findings.methods.end()) continue;
-      const MeanInterval& from = base->losses_at(settings.training.length).sliding;
-      method.changes.back() = {.mean = at.sliding.mean - from.mean};
-    }
+    if (method.changes.size() != method.losses.size()) count_changes(method, findings);
     method.change = method.changes.back();
   }
 }

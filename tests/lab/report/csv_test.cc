@@ -40,6 +40,7 @@ TEST(Summary, IsTheMeanAndItsIntervalOverSeeds) {
               testing::StartsWith("method,measure,length,distance,seeds,mean,half_interval95\n"));
   EXPECT_THAT(csv, HasSubstr("\nrope,sliding,64,,2,3,6.353"));
   EXPECT_THAT(csv, HasSubstr("\nrope,retrieval,32,30,1,0.5,\n"));
+  EXPECT_THAT(csv, testing::Not(HasSubstr(kBaseChange))) << "rope has no base";
 }
 
 }  // namespace

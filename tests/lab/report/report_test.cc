@@ -64,6 +64,18 @@ TEST(Charts, PartManyMethodsFromThoseThatHoldToThoseThatBreak) {
   EXPECT_EQ(names.size(), 29);
 }
 
+TEST(Charts, PartManyStretchesToo) {
+  std::vector<ArmResult> all{arm_result("rope", 0, 1)};
+  for (int n = 0; n < 14; ++n) {
+    all.push_back(reading(arm_result("yarn*" + std::to_string(n + 2), 0, 0.01 * n), "rope"));
+  }
+  std::map<std::string, size_t> lines;
+  for (const NamedChart& named : charts_of(all)) lines[named.file] = named.chart.series.size();
+  EXPECT_EQ(lines["stretches-by-length"] + lines["stretches-by-length-2"], 15);
+  EXPECT_EQ(lines["stretches-by-position"] + lines["stretches-by-position-2"], 15);
+  EXPECT_FALSE(lines.contains("stretches-by-length-3"));
+}
+
 TEST(Charts, OfMethodsThatAllDivergedAreNone) {
   std::vector<ArmResult> all = results(3);
   for (ArmResult& result : all) result.diverged = true;

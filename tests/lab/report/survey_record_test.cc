@@ -11,6 +11,7 @@
 #include "sextant/chart/markdown.h"
 #include "sextant/files/checked_json.h"
 #include "sextant/lab/report/claims.h"
+#include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/run/survey_arms.h"
@@ -133,10 +134,28 @@ TEST_F(Record, OfASummaryAloneHasNoRecommendation) {
   const std::string compared = part(record, "compared");
   EXPECT_THAT(compared, Not(HasSubstr("minus")));
   EXPECT_THAT(compared, HasSubstr("| `none` | not learned |"));
-  EXPECT_THAT(part(record, "stretches-of-rope"), HasSubstr("| `yarn` | **holds** | +0.045 |"))
-      << "against rope, without an interval, which was not kept";
+  EXPECT_EQ(part(record, "stretches-of-rope"), part(all, "stretches-of-rope"));
   EXPECT_THAT(page(record), Not(HasSubstr("Train with")));
   EXPECT_THAT(page(record), Not(HasSubstr("nan")));
+}
+
+TEST_F(Record, OfASummaryWithoutChangesFromTheBaseHasThemWithoutAnInterval) {
+  json content = file();
+  for (json& arm : content["arms"]) arm = {{"arm", arm["arm"]}, {"machine", "a machine"}};
+  json older = json::array();
+  for (const json& row : content["summary"]) {
+    if (row["measure"] != kBaseChange) older.push_back(row);
+  }
+  ASSERT_LT(older.size(), content["summary"].size());
+  const json whole = content["summary"];
+  content["summary"] = older;
+  EXPECT_THAT(part(read(content), "stretches-of-rope"),
+              HasSubstr("| `yarn` | **holds** | +0.045 |"));
+  // Changes in another order would be those of other lengths.
+  content["summary"] = whole;
+  std::ranges::reverse(content["summary"]);
+  EXPECT_THAT([&] { read(content); },
+              ThrowsMessage<Error>(HasSubstr("each of test.lengths once, in their order")));
 }
 
 TEST_F(Record, ShowsWhatTheFileRecords) {
