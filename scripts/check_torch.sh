@@ -9,8 +9,8 @@
 #
 # It tests the golden cases (sextant.conformance: tests/golden/data, and SEXTANT_GOLDEN or
 # ../shared/golden), the operators (tests/torch/load_library_test.py: opcheck, torch.compile) and
-# the Python package (tests/python/package). It needs torch 2.6 or later. A failing test does not
-# stop the others; the exit status is 0 if none failed.
+# the Python package (tests/python/package), whose types mypy reads where VERSION is given. It needs
+# torch 2.6 or later. A failing test does not stop the others; the exit status is 0 if none failed.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 source "$root/scripts/torch_library.sh"
@@ -29,7 +29,7 @@ esac
 
 (($# <= 1)) || fail "unknown argument $2: expected none after what torch to take"
 
-[[ -z ${version:-} ]] || python=$("$root/scripts/torch_env.sh" "$version" | tail -n 1)
+[[ -z ${version:-} ]] || python=$("$root/scripts/torch_env.sh" "$version" mypy | tail -n 1)
 lock_builds
 torch_library "$python"
 

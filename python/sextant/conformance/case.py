@@ -5,6 +5,7 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy
 import torch
@@ -19,7 +20,7 @@ FLOAT64_TOLERANCE = 1e-11
 
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "U8": "u1", "BOOL": "?"}
 
-_handlers = []
+_handlers: list[Any] = []
 
 
 class NotCovered(Error):

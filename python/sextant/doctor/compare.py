@@ -211,7 +211,8 @@ class LayerComparison:
         """The factor of q k with the gains of queries and keys, and the same without factors on all
         channels; empty if one is not known."""
         queries, keys = self.seen.queries, self.seen.keys or self.seen.queries
-        if self.seen.scale is None or queries is None or queries.normalised or keys.normalised:
+        if self.seen.scale is None or queries is None or keys is None \
+                or queries.normalised or keys.normalised:
             return []
         whole = self.seen.scale * float(np.median(queries.gains[0]) * np.median(keys.gains[0]))
         return [whole, whole / ((queries.outside or 1.0) * (keys.outside or 1.0))]

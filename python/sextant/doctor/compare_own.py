@@ -9,6 +9,7 @@ import numpy as np
 
 from .causes import Context, place_of, see, shift_of
 from .facts import Facts
+from .own_attention import Law
 from .own_runs import ENLARGED, PADDED, Call, Own
 from .reading import Group
 from .report import Finding
@@ -133,16 +134,16 @@ class OwnComparison:
             for fact in ("mask", "key heads", "softcap"):
                 self.facts.miss(fact, call.index, call.why)
         elif call.law:
-            self.compare_mask(call, group, padded)
-            self.compare_heads(call)
-            self.compare_softcap(call)
-            self.compare_sinks(call)
+            self.compare_mask(call, call.law, group, padded)
+            self.compare_heads(call, call.law)
+            self.compare_softcap(call, call.law)
+            self.compare_sinks(call, call.law)
         if enlarged:
             self.compare_norms(call, enlarged)
 
     # --- masks ---
 
-    def compare_mask(self, call: Call, group: Group, padded: Call | None) -> None:
+    def compare_mask(self, call: Call, law: Law, group: Group, padded: Call | None) -> None:
         if self.causal is None:
             self.facts.miss("mask", call.index, "transformers' lists do not say whether models of "
                             "this type are causal")
@@ -152,7 +153,7 @@ class OwnComparison:
             self.facts.see("window")
         span = range(self.own.length)
         expected = visible_keys(group, self.causal, span, span)
-        if self.wrong_mask(call, "mask", expected, call.law.visible[0]) or not padded:
+        if self.wrong_mask(call, "mask", expected, law.visible[0]) or not padded:
             return
         if padded.law is None:
             self.facts.miss("padding", call.index, padded.why)
@@ -192,8 +193,8 @@ class OwnComparison:
 
     # --- scores ---
 
-    def compare_heads(self, call: Call) -> None:
-        law, heads = call.law, call.query.shape[1]
+    def compare_heads(self, call: Call, law: Law) -> None:
+        heads = call.query.shape[1]
         expected = [h // (heads // call.key.shape[1]) for h in range(heads)]
         if law.key_heads is None:
             self.facts.miss("key heads", call.index, "too few visible keys")
@@ -205,28 +206,28 @@ class OwnComparison:
                           str(read), "heads are repeated in another order or number: repeat_kv, "
                           f"num_key_value_groups{see(place_of(call.function))}")
 
-    def compare_softcap(self, call: Call) -> None:
-        if call.law.softcaps is None:
+    def compare_softcap(self, call: Call, law: Law) -> None:
+        if law.softcaps is None:
             self.facts.miss("softcap", call.index, "fewer than three visible keys")
             return
         self.facts.see("softcap")
         config = getattr(call.module, "config", None)
         expected = next((v for v in (getattr(config, n, None) for n in SOFTCAPS) if v), np.inf)
         with np.errstate(invalid="ignore"):  # nan: none, and none expected
-            off = np.nan_to_num(np.abs(expected / call.law.softcaps - 1))
+            off = np.nan_to_num(np.abs(expected / law.softcaps - 1))
         if (off > MEASURED).any():
-            got = call.law.softcaps[int(off.argmax())]
+            got = law.softcaps[int(off.argmax())]
             self.find(call, "softcap", "none" if np.isinf(expected) else f"{expected:g}",
                       "none" if np.isinf(got) else f"{got:.4g}",
                       "this attention function does not cap scores; attn_implementation=\"eager\" "
                       "may" if np.isinf(got) else see(place_of(call.function))[2:])
 
-    def compare_sinks(self, call: Call) -> None:
+    def compare_sinks(self, call: Call, law: Law) -> None:
         own = getattr(call.module, "sinks", None)
         if own is None or own.numel() != call.query.shape[1]:
             return
         self.facts.see("sinks")
-        expected, got = own.detach().float().cpu().numpy().reshape(-1), call.law.sinks
+        expected, got = own.detach().float().cpu().numpy().reshape(-1), law.sinks
         if (np.abs(np.exp(got - expected) - 1) > MEASURED).any():
             none = bool(np.isinf(got).all())
             self.find(call, "sinks", "the weights of the layer's parameter `sinks`",

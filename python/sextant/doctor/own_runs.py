@@ -85,7 +85,7 @@ class OwnWatch:
                   scaling: Any = None, dropout: float = 0.0, **named: Any) -> tuple[Any, None]:
         del dropout
         implementation = self.implementation(getattr(module, "config", None))
-        function = function_of(module, implementation)
+        function: Any = function_of(module, implementation)
         law, why, fails = None, "", False
 
         def attend(q: Any, k: Any, v: Any) -> Any:

@@ -135,7 +135,7 @@ def rotation_between(before: np.ndarray, after: np.ndarray, expected: tuple[int,
     ranges fit, as where the slowest pairs do not move visibly. tolerance: the largest misfit of
     a rotation, 1e-9 for float32. A result with a larger misfit is no rotation.
     """
-    best = None
+    best: Rotation | None = None
     for normalised in (False, True):
         if normalised:
             before, after = _without_norm(before), _without_norm(after)
@@ -149,6 +149,7 @@ def rotation_between(before: np.ndarray, after: np.ndarray, expected: tuple[int,
                 if fit.misfit <= tolerance and _visible(fit, tolerance):
                     return fit
                 best = min(best, fit, key=lambda r: r.misfit)
+    assert best is not None
     return replace(best, misfit=max(best.misfit, 2 * tolerance))
 
 

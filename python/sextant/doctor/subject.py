@@ -18,6 +18,7 @@ from typing import Any, Iterator
 
 from .._errors import Error
 from .._files import MOST_JSON, read_bytes
+from .._models_inside import models_inside
 from .reading import Reading, ReadingError, read_fields
 
 # The largest value of each field.
@@ -192,13 +193,7 @@ def check_same_meaning(config: Any, small: Any) -> None:
 def model_inside(model: Any) -> Any:
     """The model of transformers that `model` is or has inside, as PeftModel has. Raises
     TypeError."""
-    import torch
-    from transformers import PreTrainedModel
-    inside: list[tuple[str, Any]] = []
-    for name, part in model.named_modules() if isinstance(model, torch.nn.Module) else ():
-        if isinstance(part, PreTrainedModel) and not any(
-                name.startswith(f"{outer}.") or not outer for outer, _ in inside):
-            inside.append((name, part))
+    inside = models_inside(model)
     if len(inside) == 1:
         return inside[0][1]
     got = f"{type(model).__name__} with {', '.join(name for name, _ in inside)}" if inside \

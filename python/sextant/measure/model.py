@@ -88,8 +88,8 @@ def load(path: str, dtype: str = "auto", threads: int = 0) -> Loaded:
     transformers.logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True, **more)
-        model = AutoModelForCausalLM.from_pretrained(where, local_files_only=True, dtype=dtype,
-                                                     **more)
+        model: Any = AutoModelForCausalLM.from_pretrained(where, local_files_only=True,
+                                                          dtype=dtype, **more)
     except (ImportError, OSError, ValueError, KeyError) as error:
         raise MeasureError(f"{path}: transformers {transformers.__version__} cannot load it: "
                            f"{_first_line(error)}") from error

@@ -111,6 +111,7 @@ def _answerer(assignment: dict, loaded: Loaded | None) -> Iterator[Checkpoint | 
         yield Endpoint(assignment["endpoint"], assignment.get("model"), chat)
         return
     from sextant.measure import model
+    assert loaded is not None  # without an endpoint
     with model.positions(loaded, assignment["candidate"]):
         yield Checkpoint(loaded, chat)
 

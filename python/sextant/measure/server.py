@@ -16,7 +16,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Callable, Mapping, NamedTuple
+from email.message import Message
+from typing import Any, Callable, NamedTuple
 
 from sextant.measure.errors import MeasureError
 
@@ -40,7 +41,7 @@ class HttpError(MeasureError):
 
 class _Answer(NamedTuple):
     status: int
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes
 
 

@@ -7,6 +7,7 @@ in them already. The mask is that of ``masks.visibility``, or one that the calle
 
 import inspect
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -104,7 +105,7 @@ def note_positions(config, positions):
     _POSITIONS[id(config)] = positions
 
 
-_POSITIONS = {}  # by id of the configuration
+_POSITIONS: dict[int, Any] = {}  # by id of the configuration
 
 
 def _check_positions(module, key, first_query, sees_itself):

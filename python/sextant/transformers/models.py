@@ -15,13 +15,14 @@ import torch
 from transformers import PreTrainedModel
 from transformers.configuration_utils import PretrainedConfig
 
+from sextant._models_inside import models_inside
 from sextant.transformers import deberta, t5, trial
 from sextant.transformers.errors import ModelError
 from sextant.transformers.interface import NAME
 from sextant.transformers.reach import attention_modules, refuse_unserved, set_implementation
 from sextant.transformers.layers import served
 
-_Model = TypeVar("_Model")
+_Model = TypeVar("_Model", bound=torch.nn.Module)
 
 # The attribute of a model with the implementations of its parts before.
 BEFORE = "_sextant_before"
@@ -95,11 +96,7 @@ def serve(model):
 
 def models_in(model):
     """The PreTrainedModels of a module: itself, or the outermost ones inside."""
-    found = []
-    for name, part in model.named_modules() if isinstance(model, torch.nn.Module) else ():
-        if isinstance(part, PreTrainedModel) and not any(
-                name.startswith(f"{outer}." if outer else "") for outer, _ in found):
-            found.append((name, part))
+    found = models_inside(model)
     if not found:
         raise ModelError("model: expected a transformers.PreTrainedModel, or a module with one "
                          f"inside, but got {type(model).__name__}")

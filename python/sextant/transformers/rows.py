@@ -9,6 +9,7 @@ again, and, for each entry of the batch, how far positions are from rows.
 
 import weakref
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -16,7 +17,8 @@ from sextant.transformers.errors import ModelError
 
 MARKS = 4  # channels of a key that are kept
 RECORD = "_sextant_record"  # the attribute of a cache
-_CACHES = weakref.WeakKeyDictionary()  # the cache of the layer's call in progress
+# The cache of the layer's call in progress.
+_CACHES: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 @dataclass
