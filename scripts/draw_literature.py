@@ -255,12 +255,10 @@ def printed_formulas(program):
     """The formulas that the program prints, {method: [line]}."""
     names = {name for chapter in chapters() for section in chapter["section"]
              for name in section["methods"] if name != "stretches"}
-    found = {}
-    for name in sorted(names):
-        said = subprocess.run([program, "methods", name, "--json"], check=True, capture_output=True,
-                              text=True).stdout
-        found[name] = json.loads(said)["formula"].split("; ")
-    return found
+    said = subprocess.run([program, "methods", "--json"], check=True, capture_output=True,
+                          text=True).stdout
+    found = {each["name"]: each["formula"].split("; ") for each in json.loads(said)}
+    return {name: found[name] for name in sorted(names)}
 
 
 def open_items():

@@ -1,7 +1,8 @@
 """Checks every command of docs/literature.md: literature_commands_test.py PROGRAM
 
-Surveys are planned (--smoke --dry-run), plots go to a temporary folder, and of the Python commands
-the arguments are checked: literature_checks_test and conditions_are_fresh run the scripts.
+Surveys are planned (--smoke --dry-run), those that differ in their methods only in one; plots go to
+a temporary folder; `methods` must list the methods, and of the Python commands the arguments are
+checked: literature_checks_test and conditions_are_fresh run the scripts.
 """
 import ast
 import concurrent.futures
@@ -75,8 +76,33 @@ def training_complaint(program, words):
     return None
 
 
-def complaint(program, command):
+def without_methods(words):
+    """The words of a survey without --methods, and the methods."""
+    if words[:2] != ["sextant", "survey"] or "--methods" not in words:
+        return tuple(words), []
+    at = words.index("--methods")
+    return tuple(words[:at] + words[at + 2:]), words[at + 1].split(",")
+
+
+def together(commands):
+    """The commands, with surveys that differ in their methods only as one."""
+    methods = {}
+    for command in commands:
+        words, named = without_methods(shlex.split(command))
+        methods.setdefault((words, bool(named)), {}).update(dict.fromkeys(named))
+    return [shlex.join([*words, *(["--methods", ",".join(named)] if named else [])])
+            for (words, _), named in methods.items()]
+
+
+def known_methods(program):
+    said = subprocess.run([program, "methods", "--json"], check=True, capture_output=True, text=True)
+    return {each["name"] for each in json.loads(said.stdout)}
+
+
+def complaint(program, known, command):
     words = shlex.split(command)
+    if words[:2] == ["sextant", "methods"]:
+        return f"no such method: {words[2:]}" if set(words[2:]) - known else None
     if words[:2] == ["sextant", "train"]:
         return training_complaint(program, words)
     if words[0] == "python3":
@@ -91,8 +117,10 @@ def complaint(program, command):
 
 def main(program):
     commands = all_commands()
+    known = known_methods(program)
+    alone = together(commands)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        found = zip(commands, pool.map(lambda each: complaint(program, each), commands))
+        found = zip(alone, pool.map(lambda each: complaint(program, known, each), alone))
         failed = [f"{command}: {said}" for command, said in found if said]
     print(f"{len(commands)} commands, {len(failed)} failed", *failed, sep="\n")
     return 1 if failed or not commands else 0
