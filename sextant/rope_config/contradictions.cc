@@ -1,10 +1,10 @@
 #include "sextant/rope_config/contradictions.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sextant/rope_config/language_model.h"
 #include "sextant/rope_config/other_positions.h"
 #include "sextant/rope_config/shown.h"
 
@@ -52,17 +52,6 @@ std::string numbers_of_rotation(const json& config) {
 std::string code_of(const Family& family, const std::string& type) {
   return "model_type is " + shown(type) + ", whose code rotates nothing (" + family.instead + "; " +
          family.origin() + ", " + family.source + ")";
-}
-
-// The object of the file at the dotted path `place`.
-const json& object_at(const json& config, const std::string& place) {
-  const json* at = &config;
-  for (size_t start = 0; start < place.size();) {
-    const size_t dot = std::min(place.find('.', start), place.size());
-    at = &at->at(place.substr(start, dot - start));
-    start = dot + 1;
-  }
-  return *at;
 }
 
 // Whether both objects have the same value of a field, at the top or in rope_parameters.
@@ -114,7 +103,7 @@ void say_other_places(const json& config, const LanguageModel& model, RopeConfig
     said += (said.empty() ? "" : ", ") + field(name, value);
   };
   if (!model.place.empty()) {
-    const json& inner = object_at(config, model.place);
+    const json& inner = *at_place(config, model.place);
     for (const char* name : kRotaryFields) {
       if (says(config, name) && !agree(config, inner, name)) add(name, config.at(name));
     }

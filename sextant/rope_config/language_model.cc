@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
 #include "sextant/base/error.h"
@@ -57,15 +56,9 @@ bool looks_like_language_model(const std::string& name, const json& config) {
   return has_sizes(config) && (says_positions(config) || has_any(config, {"vocab_size"}));
 }
 
-const json* at_place(const json& config, const std::string& place) {
-  const json* at = &config;
-  std::istringstream parts(place);
-  for (std::string part; std::getline(parts, part, '.');) {
-    const auto found = at->find(part);
-    if (found == at->end() || !found->is_object()) return nullptr;
-    at = &*found;
-  }
-  return at;
+bool has_object(const json& config, const std::string& place) {
+  const json* found = at_place(config, place);
+  return found != nullptr && found->is_object();
 }
 
 std::vector<std::string> candidates(const json& config) {
@@ -82,7 +75,7 @@ std::vector<std::string> candidates(const json& config) {
 
 std::string only_candidate(const json& config) {
   for (const char* name : kUsualPlaces) {
-    if (at_place(config, name) != nullptr) return name;
+    if (has_object(config, name)) return name;
   }
   const std::vector<std::string> found = candidates(config);
   if (found.size() <= 1) return found.empty() ? "" : found[0];
@@ -117,7 +110,7 @@ LanguageModel found_in(const json& config, const std::string& type, const std::s
   const Family* family = find_family(type);
   if (family != nullptr) {
     for (const std::string& name : family->language_model) {
-      if (at_place(config, name) != nullptr) return within(name);
+      if (has_object(config, name)) return within(name);
     }
     if (family->language_model.empty()) return here;
   }
@@ -128,6 +121,19 @@ LanguageModel found_in(const json& config, const std::string& type, const std::s
 }
 
 }  // namespace
+
+const json* at_place(const json& config, std::string_view place) {
+  const json* at = &config;
+  while (!place.empty()) {
+    const std::string_view part = place.substr(0, place.find('.'));
+    place.remove_prefix(std::min(part.size() + 1, place.size()));
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(part);
+    if (found == at->end()) return nullptr;
+    at = &*found;
+  }
+  return at;
+}
 
 LanguageModel find_language_model(const json& config) {
   LanguageModel found = found_in(config, type_of(config), "", 0);

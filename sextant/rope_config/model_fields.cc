@@ -7,6 +7,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/expression.h"
+#include "sextant/rope_config/language_model.h"
 #include "sextant/rope_config/shown.h"
 
 namespace sextant {
@@ -58,15 +59,8 @@ ModelFields::ModelFields(const json& config, const Family* family, const Overrid
 }
 
 const json* ModelFields::find(const std::string& dotted) const {
-  const json* at = &config_;
-  std::istringstream parts(dotted);
-  for (std::string part; std::getline(parts, part, '.');) {
-    if (!at->is_object()) return nullptr;
-    const auto found = at->find(part);
-    if (found == at->end() || found->is_null()) return nullptr;
-    at = &*found;
-  }
-  return at;
+  const json* found = at_place(config_, dotted);
+  return found == nullptr || found->is_null() ? nullptr : found;
 }
 
 // Takes the first present of several names for one field; a second one with another value is a

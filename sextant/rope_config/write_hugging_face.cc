@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <type_traits>
 
 #include "sextant/base/error.h"
@@ -69,10 +68,7 @@ std::string first_key(const json& model, const std::array<const char*, n>& names
 }
 
 json& language_model(json& fields) {
-  json* at = &fields;
-  std::istringstream parts(find_language_model(fields).place);
-  for (std::string part; std::getline(parts, part, '.');) at = &at->at(part);
-  return *at;
+  return const_cast<json&>(*at_place(fields, find_language_model(fields).place));
 }
 
 bool has_objects(const json& model, const char* key) {
