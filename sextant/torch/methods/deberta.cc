@@ -25,7 +25,9 @@
 
 #include <cmath>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "sextant/position/row_map.h"
 #include "sextant/torch/method.h"
@@ -49,8 +51,9 @@ struct DebertaOptions {
 
 class Deberta final : public Method {
  public:
-  Deberta(const ModelShape& shape, const DebertaOptions& options)
-      : shape_(shape), options_(options), width_(shape.width) {}
+  Deberta(const ModelShape& shape, const DebertaOptions& options,
+          std::optional<DebertaBuckets> buckets)
+      : shape_(shape), options_(options), buckets_(std::move(buckets)), width_(shape.width) {}
 
   std::vector<ParameterSpec> parameters() const override {
     using Init = ParameterSpec::Init;
@@ -143,14 +146,11 @@ class Deberta final : public Method {
   }
 
   std::vector<int32_t> row_of(const Diagonals& diagonals) const {
-    if (options_.buckets == 0)
+    if (!buckets_)
       return row_map(
           diagonals,
           {.rows = 2 * span(), .zero_distance = span(), .order = RowOrder::kQueryMinusKey});
-    const auto flavour = options_.flavour == DebertaFlavour::kMicrosoft
-                             ? DebertaBuckets::Flavour::kMicrosoft
-                             : DebertaBuckets::Flavour::kHuggingFace;
-    return row_map(diagonals, DebertaBuckets({options_.buckets, options_.max_positions, flavour}));
+    return row_map(diagonals, *buckets_);
   }
 
   std::vector<int32_t> reversed(const Diagonals& diagonals) const {
@@ -161,6 +161,7 @@ class Deberta final : public Method {
 
   ModelShape shape_;
   DebertaOptions options_;
+  std::optional<DebertaBuckets> buckets_;  // none: a row for each distance
   int64_t width_;
 };
 
@@ -181,8 +182,16 @@ std::unique_ptr<Method> make_deberta(const ModelShape& shape, const nlohmann::js
   if (deberta.flavour == DebertaFlavour::kPaper && deberta.buckets > 0)
     options.refuse("flavour", "hugging-face or microsoft, as there are buckets");
   if (!deberta.c2p && !deberta.p2c) options.refuse("p2c", "true, as c2p is false");
-  if (deberta.buckets > 0) DebertaBuckets({deberta.buckets, deberta.max_positions});  // refuses
-  return std::make_unique<Deberta>(shape, deberta);
+  std::optional<DebertaBuckets> buckets;
+  if (deberta.buckets > 0) {
+    using Flavour = DebertaBuckets::Flavour;
+    const bool clips = deberta.flavour == DebertaFlavour::kMicrosoft;
+    buckets.emplace(
+        DebertaBuckets::Options{.buckets = deberta.buckets,
+                                .max_positions = deberta.max_positions,
+                                .flavour = clips ? Flavour::kMicrosoft : Flavour::kHuggingFace});
+  }
+  return std::make_unique<Deberta>(shape, deberta, std::move(buckets));
 }
 
 }  // namespace
