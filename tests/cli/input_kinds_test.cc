@@ -191,13 +191,16 @@ class Inputs : public ::testing::TestWithParam<Input> {
     write("examined.json", "{}");
     write("plan.json", kPlan);
     write_small_text(folder_ / "text");
-    prepare();
-  }
-
-  void prepare() const {
     if (GetParam().rest.before.empty()) return;
     const Ended made = ended(GetParam().rest.before);
     EXPECT_EQ(made.status, 0) << made.err;
+    fs::copy(folder_ / "out", folder_ / "before", fs::copy_options::recursive);
+  }
+
+  // Puts back what the command before had written.
+  void restore() const {
+    fs::remove_all(folder_ / "out");
+    fs::copy(folder_ / "before", folder_ / "out", fs::copy_options::recursive);
   }
 
   std::string expanded(std::string word) const {
@@ -251,8 +254,7 @@ TEST_P(Inputs, ThatAreNoFilesAreNamed) {
     }
     if (!input.rest.needed) {
       if (std::ranges::count(input.rest.before, "--prepare") == 0) continue;
-      fs::remove_all(folder_ / "out");  // an arm may be done now
-      prepare();
+      restore();  // an arm may be done now
       continue;
     }
     if (kind != "empty" || !input.rest.may_be_empty) {
