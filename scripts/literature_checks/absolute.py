@@ -179,7 +179,7 @@ def levels():
     plain, signs = (sextant.tables.binary(range(128), 7, signs=each) for each in (False, True))
     expect(float(signs.mean(0).abs().max()) == 0, "levels of -1 and 1 have a mean")
     return [("mean of bits of 0 and 1", float(plain.mean())),
-            ("their spread", float(plain.std(0, unbiased=False).mean())),
+            ("their deviation", float(plain.std(0, unbiased=False).mean())),
             ("of -1 and 1", float(signs.std(0, unbiased=False).mean()))]
 
 

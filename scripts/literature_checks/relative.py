@@ -134,7 +134,7 @@ def deberta():
 def variance_of_three_terms():
     """Three terms of independent vectors have the variance 3d, which sqrt(3d) takes away; of shared
     ones each pair of terms adds a covariance."""
-    d, draws = 64, 100_000
+    d, draws = 64, 30_000
     q, k, r, s = (random(draws, d) for _ in range(4))
     apart = (q * k).sum(1) + (q * r).sum(1) + (s * k).sum(1)
     shared = (q * k).sum(1) + 2 * (q * r).sum(1)  # if the third term repeated the second

@@ -118,11 +118,11 @@ def ntk_neighbours():
         options = {"stretch": f"{stretch}*8", "train_length": 128} if stretch else {}
         frequencies = (sextant.tables.stretched_frequencies(64, **options)[0] if options
                        else sextant.tables.rope_frequencies(64))
-        return float(frequencies.cos().mean())
+        return 1 - float(frequencies.cos().mean())
     found = [(name, score(stretch)) for name, stretch in
              (("rope", None), ("PI by 8", "linear"), ("NTK by 8", "ntk"))]
-    expect(found[1][1] > 0.999 > found[2][1], f"{found}")
-    return [(f"score of neighbours, of that at distance 0: {name}", value)
+    expect(found[1][1] < 0.001 < found[2][1], f"{found}")
+    return [(f"fall of the score from distance 0 to 1: {name}", value)
             for name, value in found]
 
 
