@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/literature.md and docs/literature.zh.md from docs/data/literature/, and the numbers
-that docs/methods/*.md mark with <!-- number SOURCE|NAME|MEASURE -->...<!-- /number -->.
+"""Writes docs/literature.md and docs/literature.zh.md from docs/data/literature/, the Chinese
+summaries of chinese_pages.py, and the numbers that docs/methods/*.md mark with
+<!-- number SOURCE|NAME|MEASURE -->...<!-- /number -->.
 
 usage: draw_literature.py [--check] [--program PATH]
        draw_literature.py --numbers | --open
@@ -14,19 +15,21 @@ A chapter is a file N-NAME.toml with titles `en` and `zh` and sections. A sectio
 methods whose formulas are shown, figures of docs/images/methods and perhaps a table (`insert`). An
 item has
 
-  ids       its numbers in the audit of the notes: A1 .. A64, B1 .. B26, C1 .. C13, D1 .. D20,
-            E1 .. E19
+  ids       its numbers in the audits of the notes: A1 .. A64, B1 .. B26, C1 .. C13, D1 .. D20,
+            E1 .. E19, and N1 .. N25, which the third audit found in any of the notes
   methods   pages of docs/methods
   commands  commands that show it
   paper     the paper's or the notes' formula, where it differs from the printed one; paper_zh: with
             its remarks in Chinese
   en, zh    the statement of the notes
-  out_en, out_zh   the result here. {findings}, {questions} and {quick} become links to the
-            measurements with their seeds, and {SOURCE|NAME|MEASURE} a number of docs/data
-            (literature_numbers.py); no measured number is typed
+  out_en, out_zh   the result here. {findings}, {questions}, {quick} and the names of
+            literature_numbers.NOTES become links to the measurements with their seeds, and
+            {SOURCE|NAME|MEASURE} a number of docs/data (literature_numbers.py); no measured number
+            is typed
   heading   an anchor of its own
 
-and a misprint (file 5) has key, where, quote, pages, commands, en, zh. conditions.json beside the
+and a misprint (file 5) has key, where, quote, pages, commands, en, zh, and ids where it is one of
+N1 .. N25. conditions.json beside the
 folder is written by draw_conditions.py.
 """
 import argparse
@@ -38,6 +41,7 @@ import sys
 import textwrap
 import tomllib
 
+import chinese_pages
 import literature_numbers
 import page_blocks
 from page_blocks import ROOT
@@ -46,14 +50,17 @@ DATA = ROOT / "docs/data/literature"
 METHODS = sorted((ROOT / "docs/methods").glob("*.md"))
 PAGES = {"en": ROOT / "docs/literature.md", "zh": ROOT / "docs/literature.zh.md"}
 RUN = "draw_literature.py --program build/release/bin/sextant"
-NOTES = {"A": 64, "B": 26, "C": 13, "D": 20, "E": 19}
+NOTES = {"A": 64, "B": 26, "C": 13, "D": 20, "E": 19, "N": 25}
 
 SOURCES = {
-    "findings": ("findings", {"en": "[findings](findings.md)", "zh": "[结果总表](findings.md)"}),
+    "findings": ("findings", {"en": "[findings](findings.md)", "zh": "[结果总表](findings.zh.md)"}),
     "questions": ("claims", {"en": "[open questions](questions.md)",
-                             "zh": "[待解问题](questions.md)"}),
+                             "zh": "[待解问题](questions.zh.md)"}),
     "quick": ("quick", {"en": "[quick look](data/quick-look.json)",
                         "zh": "[小规模试跑](data/quick-look.json)"}),
+    **{each: (each, {"en": f"[{each}](data/notes/{each}.json)",
+                     "zh": f"[补充试验](data/notes/{each}.json)"})
+       for each in literature_numbers.NOTES},
 }
 SEEDS = {"en": {1: ", one seed", 3: ", three seeds"}, "zh": {1: "，一个种子", 3: "，三个种子"}}
 WORDS = {
@@ -63,7 +70,7 @@ WORDS = {
     "printed": {"en": "As `sextant methods` prints it:", "zh": "`sextant methods` 打印的公式："},
     "yes": {"en": "yes", "zh": "是"},
     "no": {"en": "no", "zh": "否"},
-    "wrapped": {"en": "as wrapped", "zh": "同所套方法"},
+    "wrapped": {"en": "as wrapped", "zh": "取决于所套用的方法"},
     "first": {"en": "first {}", "zh": "前 {} 个"},
     "table": {"en": "all {} of its table", "zh": "表内 {} 个"},
     "tried": {"en": "yes, {} tried", "zh": "是（试到 {}）"},
@@ -139,8 +146,12 @@ def filled(text, language):
     return literature_numbers.drawn(linked(text, language), language)
 
 
+def anchors_of(item):
+    return "".join(f'<a id="{each.lower()}"></a>' for each in item.get("ids", []))
+
+
 def item_text(item, language):
-    anchors = "".join(f'<a id="{each.lower()}"></a>' for each in item["ids"])
+    anchors = anchors_of(item)
     if "heading" in item:
         anchors += f'<a id="{item["heading"]}"></a>'
     links = ", ".join(method_link(name, language) for name in item["methods"])
@@ -230,8 +241,8 @@ def misprint_text(misprint, language):
     form = "**{}** ({}): “{}”. {}" if language == "en" else "**{}**（{}）：“{}”。{}"
     text = form.format(misprint["where"], links, misprint["quote"],
                        filled(misprint[language], language))
-    return (f'<a id="misprint-{misprint["key"]}"></a>\n\n' + wrapped(text, language) + "\n\n"
-            + command_block(misprint["commands"]) + "\n")
+    return (f'<a id="misprint-{misprint["key"]}"></a>{anchors_of(misprint)}\n\n'
+            + wrapped(text, language) + "\n\n" + command_block(misprint["commands"]) + "\n")
 
 
 def index_text():
@@ -296,6 +307,9 @@ def compare_numbers():
         for name, text in texts(language):
             rows = literature_numbers.compared(linked(text, language), flat, language)
             found += [(f"{path.name}: {name}", *row) for row in rows]
+    for path, text in chinese_pages.paragraphs():
+        rows = literature_numbers.compared(text, path.read_text("utf-8"), "zh")
+        found += [(path.name, *row) for row in rows]
     differ = [each for each in found if each[2] != each[3]]
     for where, key, on_page, in_data in differ:
         print(f"{where}: {{{key}}}: the page has {on_page}, the data {in_data}")
@@ -332,7 +346,7 @@ def main(arguments):
         wanted[DATA / "formulas.json"] = text
         if not given.check:  # the pages print them
             page_blocks.write(wanted, False, RUN)
-    wanted |= {path: page(language) for language, path in PAGES.items()}
+    wanted |= {path: page(language) for language, path in PAGES.items()} | chinese_pages.pages()
     wanted |= {path: literature_numbers.remarked(path.read_text("utf-8")) for path in METHODS}
     return page_blocks.write(wanted, given.check, RUN)
 

@@ -4,7 +4,7 @@ import math
 import torch
 
 import sextant
-from literature_checks.common import (HEAD_DIM, HEADS, LENGTH, check, equal, expect, made,
+from literature_checks.common import (HEAD_DIM, HEADS, LENGTH, Failed, check, equal, expect, made,
                                       operands, products, random, share_by_distance)
 
 
@@ -142,6 +142,59 @@ def clock_wraps():
     return [("cosine of 11:59:59 and 0:00:01", cosine(near)),
             ("of 0:05:01 and 0:00:01", cosine(far)),
             ("of 12:59:59, as the notes print, and 0:00:01", cosine(hour))]
+
+
+@check
+def hour_hand():
+    """The hour hand alone tells every second of its circle, if its digits suffice."""
+    hand = sextant.tables.clock(range(43200), (43200,))
+    found = [(f"of 43200 seconds distinct in {name}", float(hand.to(dtype).unique(dim=0).size(0)))
+             for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16))]
+    expect(found[0][1] == 43200 > found[1][1], f"{found}")
+    return found
+
+
+@check
+def clock_units():
+    """Days to years extend the clock; within 1024 seconds their hands hardly move."""
+    hands = sextant.tables.clock(range(1024), (60, 3600, 43200, 86400, 604800, 31536000))
+    moves = (hands.amax(0) - hands.amin(0)).view(6, 2).amax(1)
+    return [(f"range of the {name}'s hand in 1024 seconds", float(moves[n]))
+            for n, name in enumerate(("second", "minute", "hour", "day", "week", "year"))]
+
+
+@check
+def slow_columns():
+    """Low bits alternate and high ones stand still: within L most of a binary code is constant."""
+    bits = sextant.tables.binary(range(128), 16)
+    sinusoid = sextant.tables.sinusoid(range(128), 16)
+    moving = [int((code.amax(0) - code.amin(0) > 0.1).sum()) for code in (bits, sinusoid)]
+    return [("of 16 bits that move within 128 positions", moving[0]),
+            ("of 16 columns of sinusoids that move by 0.1", moving[1])]
+
+
+@check
+def levels():
+    """2 x - 1 takes away the mean that bits of 0 and 1 add to every input, and doubles the rest."""
+    plain, signs = (sextant.tables.binary(range(128), 7, signs=each) for each in (False, True))
+    expect(float(signs.mean(0).abs().max()) == 0, "levels of -1 and 1 have a mean")
+    return [("mean of bits of 0 and 1", float(plain.mean())),
+            ("their deviation", float(plain.std(0, unbiased=False).mean())),
+            ("of -1 and 1", float(signs.std(0, unbiased=False).mean()))]
+
+
+@check
+def any_length():
+    """Sinusoids are defined at every position; a trained table of 512 rows ends at its last."""
+    x = torch.zeros(1, 600, HEADS * HEAD_DIM, dtype=torch.float64)
+    rows = made("sinusoidal").embed(x, first_query=10**9)
+    expect(bool(rows.isfinite().all()), "rows at a billion are not finite")
+    try:
+        made("learned", rows=512).embed(x)
+    except Exception as error:
+        return [("sinusoidal at position 1e9, largest", float(rows.abs().max())),
+                ("learned, 512 rows, 600 tokens", str(error).splitlines()[0])]
+    raise Failed("learned has a row past its table")
 
 
 @check

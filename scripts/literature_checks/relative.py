@@ -131,6 +131,36 @@ def deberta():
 
 
 @check
+def variance_of_three_terms():
+    """Three terms of independent vectors have the variance 3d, which sqrt(3d) takes away; of shared
+    ones each pair of terms adds a covariance."""
+    d, draws = 64, 30_000
+    q, k, r, s = (random(draws, d) for _ in range(4))
+    apart = (q * k).sum(1) + (q * r).sum(1) + (s * k).sum(1)
+    shared = (q * k).sum(1) + 2 * (q * r).sum(1)  # if the third term repeated the second
+    expect(abs(float(apart.var()) / (3 * d) - 1) < 0.03, "the variance is not 3d")
+    return [("variance of three independent terms, of 3d", float(apart.var()) / (3 * d)),
+            ("if the third term repeated the second", float(shared.var()) / (3 * d))]
+
+
+@check
+def kerple_and_alibi():
+    """kerple-power with p = 1 is ALiBi, but the official clamp a >= 0.01 ends above two slopes."""
+    slopes = sextant.tables.alibi_slopes(8)
+    q, k = random(1, 8, LENGTH, HEAD_DIM), random(1, 8, LENGTH, HEAD_DIM)
+    v = random(1, 8, LENGTH, HEAD_DIM)
+    alibi = sextant.attention(q, k, v, "alibi")
+    method = sextant.method("kerple-power", heads=8, head_dim=HEAD_DIM, train_length=LENGTH,
+                            dtype=torch.float64).requires_grad_(False)
+    method.bias_p.fill_(1)
+    method.bias_a.copy_(slopes.view_as(method.bias_a))
+    off = (method(q, k, v) - alibi).abs().amax((0, 2, 3))
+    expect(bool((off[:6] < 1e-13).all() and (off[6:] > 1e-4).all()), f"off by {off}")
+    return [("heads 1 to 6 of 8, difference", float(off[:6].max())),
+            ("heads 7 and 8, of slopes 1/128 and 1/256", float(off[6:].max()))]
+
+
+@check
 def equation_1_2():
     """The notes' equation 1.2 is DeBERTa v3 with shared projections, up to its scale."""
     d = HEADS * HEAD_DIM

@@ -112,6 +112,31 @@ def ntk():
 
 
 @check
+def ntk_neighbours():
+    """PI makes neighbours look alike, since it lowers the high frequencies; NTK keeps these."""
+    def score(stretch):
+        options = {"stretch": f"{stretch}*8", "train_length": 128} if stretch else {}
+        frequencies = (sextant.tables.stretched_frequencies(64, **options)[0] if options
+                       else sextant.tables.rope_frequencies(64))
+        return 1 - float(frequencies.cos().mean())
+    found = [(name, score(stretch)) for name, stretch in
+             (("rope", None), ("PI by 8", "linear"), ("NTK by 8", "ntk"))]
+    expect(found[1][1] < 0.001 < found[2][1], f"{found}")
+    return [(f"fall of the score from distance 0 to 1: {name}", value)
+            for name, value in found]
+
+
+@check
+def values_not_rotated():
+    """f_v(x_n, n) of C's derivation has no position in RoPE: with equal scores the values' mean
+    comes out."""
+    q, k, v = operands()
+    mean = v.cumsum(2) / torch.arange(1, LENGTH + 1).view(-1, 1)
+    return [("difference from the mean of the values",
+             equal(sextant.attention(0 * q, k, v, "rope"), mean, 1e-14))]
+
+
+@check
 def yarn_rotations():
     """r_i = theta_i L_train / L_test makes equation (23) PI; theta_i L_train / 2 pi does not."""
     trained, tested, tau = 128, 1024, 32

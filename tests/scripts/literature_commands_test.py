@@ -95,7 +95,8 @@ def together(commands):
 
 
 def known_methods(program):
-    said = subprocess.run([program, "methods", "--json"], check=True, capture_output=True, text=True)
+    said = subprocess.run([program, "methods", "--json"], check=True, capture_output=True,
+                          text=True)
     return {each["name"] for each in json.loads(said.stdout)}
 
 

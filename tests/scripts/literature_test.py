@@ -3,6 +3,7 @@ import contextlib
 import io
 import pathlib
 import re
+import statistics
 import sys
 import tomllib
 import unittest
@@ -11,6 +12,7 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
+import chinese_pages  # noqa: E402
 import draw_literature  # noqa: E402
 import literature_numbers as numbers  # noqa: E402
 
@@ -24,10 +26,11 @@ def sources_of(text):
 
 class LiteratureTest(unittest.TestCase):
     def test_every_item_of_the_audit_is_there_once(self):
-        found = sorted(each for item in draw_literature.items() for each in item["ids"])
+        found = sorted(each for item in draw_literature.items() + draw_literature.misprints()
+                       for each in item.get("ids", []))
         wanted = sorted(f"{note}{number}" for note, count in draw_literature.NOTES.items()
                         for number in range(1, count + 1))
-        self.assertEqual(len(wanted), 142)
+        self.assertEqual(len(wanted), 142 + 25)
         self.assertEqual(found, wanted)
 
     def test_every_item_has_commands_and_both_languages(self):
@@ -101,11 +104,47 @@ class LiteratureTest(unittest.TestCase):
     def test_an_unknown_key_is_named(self):
         for key in ("findings|nothing|128", "findings|t5|100", "nothing|t5|128",
                     "claims|rope|claim", "findings|no-such-claim|claim", "findings|t5|loss",
-                    "quick|t5|128",
+                    "quick|t5|128", "arms|rope|128", "arms|none|far", "findings|absolute|128",
                     "check|ntk|nothing", "words|loss_at_128|least", "words|rotation_speed|mean"):
             with self.assertRaises(numbers.UnknownNumber, msg=key) as caught:
                 numbers.number(key)
             self.assertIn(key, str(caught.exception))
+
+    def test_classes_are_of_all_methods_that_were_trained_and_have_learned(self):
+        methods = {name: numbers.methods_of("findings", name) for name in ("absolute", "relative")}
+        self.assertFalse({"none", "clock", "pi", "rerope"} & set(sum(methods.values(), [])))
+        self.assertLessEqual({"sinusoidal", "learned", "tupe"}, set(methods["absolute"]))
+        self.assertLessEqual({"rope", "t5", "fire"}, set(methods["relative"]))
+        means = [statistics.mean(numbers.summary("findings")[arm, "sliding_change", 1024, None][0]
+                                 for arm in methods[name]) for name in methods]
+        for name, mean in (*zip(methods, means), ("relative-minus-absolute", means[1] - means[0])):
+            shown = numbers.number(f"findings|{name}|change").replace("−", "-")
+            self.assertAlmostEqual(float(shown.split()[0]), mean, delta=0.001)
+
+    def test_one_seed_has_no_interval(self):
+        self.assertRegex(numbers.number("arms|none|128"), r"^\d\.\d{3}$")
+        self.assertEqual({numbers.seeds(each) for each in numbers.NOTES}, {1})
+
+    def test_chinese_summaries_have_every_claim_and_no_typed_number(self):
+        self.assertEqual(set(chinese_pages.words()), set(chinese_pages.known_claims()))
+        bounds = {"0.1", "0.25"}
+        for path in chinese_pages.FOLDER.glob("*.txt"):
+            self.assertLessEqual(set(numbers.typed(path.read_text("utf-8"))), bounds, path.name)
+        pages = {path.name: text for path, text in chinese_pages.pages().items()}
+        self.assertEqual(set(pages), {"findings.zh.md", "questions.zh.md", "survey.zh.md"})
+        for name, text in pages.items():
+            self.assertNotRegex(text, r"[{}]|<!--", name)
+            english = ROOT / "docs" / name.replace(".zh", "")
+            self.assertIn(f"]({name})", english.read_text("utf-8"))
+        findings = numbers.data("findings")
+        for each in findings["claims"]:
+            row = f"| {chinese_pages.words()[each['claim']]} |"
+            self.assertIn(row, pages["findings.zh.md"])
+        for source in numbers.QUESTIONS:
+            for each in numbers.data(source)["claims"]:
+                if chinese_pages.known_claims()[each["claim"]][1]:
+                    self.assertIn(f"| {chinese_pages.words()[each['claim']]} |",
+                                  pages["questions.zh.md"])
 
     def test_languages_have_the_same_numbers(self):
         for english, chinese in zip(draw_literature.texts("en"), draw_literature.texts("zh")):

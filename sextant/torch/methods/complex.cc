@@ -16,7 +16,8 @@
 // circle, amplitudes as torch's embeddings.
 //
 // Attention as in the official code: q, k and v hold real and imaginary halves, z = sum of q_c k_c
-// without a conjugate, the score is |z| / sqrt(2 d), and one real softmax serves both halves of v.
+// without a conjugate, the score is |z| / sqrt(2 d) with d components of a head, half of head_dim,
+// and one real softmax serves both halves of v.
 // A score therefore depends on the sum of the positions of query and key; flavour "conjugate" makes
 // it depend on their distance. The text classification code divides by sqrt(d): `scale` "sqrt-d".
 #include <ATen/TensorOperators.h>
@@ -171,7 +172,7 @@ MethodInfo complex_method() {
           .formula =
               "f(j, pos)_c = r_jc e^{i (w_jc pos + theta_jc)}; "
               "z_ij = sum_c q_c k_c; "
-              "s_ij = |z_ij| / sqrt(2 d)",
+              "s_ij = |z_ij| / sqrt(2 d), d = head_dim / 2",
           .defaults = R"({"flavour": "code", "scale": "sqrt-2d", "amplitude": "input",
                           "frequency": "component", "phase": "none", "vocabulary": null})",
           .make = make_complex};

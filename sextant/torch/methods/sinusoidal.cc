@@ -14,6 +14,8 @@
 // then required; without it no token is padding. If a sequence is computed in several calls,
 // padding of earlier calls is counted, as in fairseq's own decoding.
 //
+// The first token has position `first`: a model trained from 0 is read at other positions so.
+//
 // The input is first multiplied by token_scale: the paper's sqrt(width), for models that have not
 // done so.
 #include <ATen/TensorOperators.h>
@@ -36,7 +38,7 @@ namespace {
 
 class Sinusoidal final : public Method {
  public:
-  // first: the position of a sequence's first token.
+  // first: the row of a sequence's first token.
   Sinusoidal(const SinusoidOptions& options, int64_t first, double token_scale)
       : sinusoid_(options),
         padding_(options.padding_position),
@@ -96,8 +98,9 @@ std::unique_ptr<Method> make_sinusoidal(const ModelShape& shape, const nlohmann:
     if (!text.fairseq) options.refuse("padding_idx", "null, as layout is not \"fairseq\"");
     sinusoid.padding_position = options.integer("padding_idx", 0, int64_t{1} << 31);
   }
-  const int64_t first = sinusoid.padding_position ? text.first_position(*sinusoid.padding_position)
-                                                  : text.first_position();
+  int64_t first = options.integer("first", 0, int64_t{1} << 31);
+  if (first != 0 && text.fairseq) options.refuse("first", "0, as layout \"fairseq\" counts tokens");
+  if (!sinusoid.padding_position) first += text.first_position();
   return std::make_unique<Sinusoidal>(sinusoid, first, options.number("token_scale", -1e9, 1e9));
 }
 
@@ -112,7 +115,7 @@ MethodInfo sinusoidal_method() {
               "p[t][2i+1] = cos(t w_i); "
               "w_i = base^(-2i / width)",
           .defaults = R"({"layout": "interleaved", "base": 10000.0, "padding_idx": null,
-                          "token_scale": 1.0})",
+                          "token_scale": 1.0, "first": 0})",
           .make = make_sinusoidal};
 }
 

@@ -35,6 +35,19 @@ TEST(Sinusoidal, AddsSinesAndCosines) {
   expect_added(R"({"base": 500})", at::stack({b.sin(), b.cos()}, 2).flatten(1));
 }
 
+TEST(Sinusoidal, CountsFromAFirstPosition) {
+  const auto added = [](const char* options, int64_t query) {
+    const Layout layout = {.queries = 9, .keys = 14 + query, .first_query = query};
+    return method_of("sinusoidal", kSmallShape, options)
+        ->embed(at::zeros({1, 9, kModelWidth}, at::kDouble), layout, {});
+  };
+  EXPECT_TRUE(at::equal(added(R"({"first": 64})", 5), added("{}", 69)));
+  EXPECT_FALSE(at::equal(added(R"({"first": 64})", 5), added("{}", 5)));
+  EXPECT_THAT(
+      [&] { added(R"({"first": 1, "layout": "fairseq"})", 0); },
+      ::testing::ThrowsMessage<Error>(::testing::HasSubstr("sinusoidal: first: expected 0")));
+}
+
 TEST(Sinusoidal, HasTensor2TensorsLayout) {
   const at::Tensor a = angles(at::exp(at::arange(kModelWidth / 2, at::kDouble) *
                                       (-std::log(10000.0) / (kModelWidth / 2 - 1))));
