@@ -72,16 +72,16 @@ Pictures pictures_of(const Decoder& decoder, const Method& method, const ModelSh
   const at::NoGradGuard no_gradients;
   const std::vector<at::Tensor> parameters = position_parameters(decoder);
   Pictures pictures;
-  const int64_t positions = 2 * shape.train_length;
+  const int64_t shown = std::min(2 * shape.train_length, length);  // tables may end at the longest
   const std::vector<double> input =
-      added_by(method, shape, {.queries = positions, .keys = positions}, parameters);
+      added_by(method, shape, {.queries = shown, .keys = shown}, parameters);
   if (!input.empty()) {
     add_vectors(pictures, input, shape.width);
     return pictures;
   }
   // One query: the last of a sequence, or in both directions the middle one.
   const bool causal = decoder.options().causal;
-  const int64_t reach = causal ? length : 2 * shape.train_length;
+  const int64_t reach = causal ? length : shown;
   const int64_t keys = causal ? reach : 2 * reach - 1;
   const std::vector<double> scores = scores_by(
       method, shape, {.queries = 1, .keys = keys, .first_query = reach - 1, .causal = causal},

@@ -147,8 +147,8 @@ TEST(RunArm, WithMemoryStoppedAgainAndAgainEndsWithTheSameNumbers) {
 
 // Trains twenty steps with each method and the survey's options: the loss decreases and every
 // result is finite.
-void expect_trained(const std::vector<std::string>& methods, int64_t memory) {
-  Settings settings = tiny_settings();
+void expect_trained(const std::vector<std::string>& methods, int64_t memory,
+                    Settings settings = tiny_settings()) {
   settings.training.bytes = 20 * settings.training.batch * settings.training.length;
   settings.test.blocks = 2;
   const TemporaryFolder folder;
@@ -158,7 +158,7 @@ void expect_trained(const std::vector<std::string>& methods, int64_t memory) {
     ASSERT_EQ(run_arm(directory, {}), Ending::kDone);
     const auto result = read_json(directory / kResultFile).get<ArmResult>();
     EXPECT_FALSE(result.diverged) << result.message;
-    EXPECT_EQ(result.lengths.size(), 3);
+    EXPECT_EQ(result.lengths.size(), settings.test.lengths.size());
     for (const AtLength& at : result.lengths) EXPECT_TRUE(std::isfinite(at.sliding.value));
     for (const double loss : result.loss_at) EXPECT_TRUE(std::isfinite(loss));
     if (arm.weights_from.empty()) {
@@ -171,6 +171,14 @@ TEST(RunArm, EveryMethodTrains) {
   std::vector<std::string> names;
   for (const MethodInfo& info : methods()) names.push_back(info.name);
   expect_trained(names, 0);
+}
+
+// Tables have a row for each tested position and no more.
+TEST(RunArm, IsTestedAtNoMoreThanTheLengthOfItsTraining) {
+  Settings settings = tiny_settings();
+  settings.test.lengths = {settings.training.length};
+  expect_trained({"learned", "hierarchical", "emd", "tupe", "relative-key", "recursive"}, 0,
+                 settings);
 }
 
 TEST(RunArm, TablesByWordAndSharedProjectionsTrain) {
