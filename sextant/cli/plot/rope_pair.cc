@@ -58,8 +58,8 @@ chart::PlaneChart plane(const PlotSubject& subject, const TwoSpectra& spectra,
                         const std::string& title) {
   return {.title = subject.title + ": " + title,
           .subtitle = subject.settings + (spectra.stretched.gain == 1 ? "" : "; gain left out"),
-          .x = "first",
-          .y = "second",
+          .x = "1st channel",
+          .y = "2nd",
           .arc_name = spectra.stretch.empty() ? ""
                                               : fmt::format("angles of training, positions 0 to {}",
                                                             spectra.trained - 1),
