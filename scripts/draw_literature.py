@@ -12,8 +12,8 @@ compared with it. --numbers compares every number of the pages with its data. --
 that are not decided yet, with their commands.
 
 A chapter is a file N-NAME.toml with titles `en` and `zh` and sections. A section has titles,
-methods whose formulas are shown, figures of docs/images/methods and perhaps a table (`insert`). An
-item has
+methods whose formulas are shown, figures of docs/images/methods (a name, or {name, en, zh} with
+captions) and perhaps a table (`insert`). An item has
 
   ids       its numbers in the audits of the notes: A1 .. A64, B1 .. B26, C1 .. C13, D1 .. D20,
             E1 .. E19, and N1 .. N25, which the third audit found in any of the notes
@@ -228,7 +228,10 @@ def section_text(section, language):
     other = section["zh"] if language == "en" else ""
     title = section[language] + (f" ({other})" if other and other != section["en"] else "")
     text = f"### {title}\n\n" + formula_block(section["methods"], language)
-    text += "".join(f"![{name}](images/methods/{name}.svg)\n\n" for name in section["figures"])
+    for figure in section["figures"]:
+        figure = {"name": figure} if isinstance(figure, str) else figure
+        text += f"![{figure['name']}](images/methods/{figure['name']}.svg)\n\n"
+        text += wrapped(figure[language], language) + "\n\n" if language in figure else ""
     text += "".join(item_text(item, language) for item in section["item"])
     inserts = {"terms": terms_table, "conditions": conditions_table}
     if "insert" in section:

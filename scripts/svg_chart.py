@@ -7,26 +7,31 @@ import html
 import math
 
 WIDTH, LEFT, RIGHT, TOP = 640, 208, 44, 84
-STYLE = """<style>
-svg { --paper: #ffffff; --ink: #1d242c; --soft: #5b6672; --grid: #e1e5ea;
-  --c0: #0b6bb8; --c1: #d1560a; --c2: #128a5e; --c3: #b8488f; --c4: #5c6773; }
-@media (prefers-color-scheme: dark) {
-  svg { --paper: #171b20; --ink: #e6e9ed; --soft: #a4aeb9; --grid: #333b44;
-    --c0: #5cb0f2; --c1: #ff9350; --c2: #4fce9d; --c3: #ee8cc8; --c4: #a4aeb9; }
-}
-text { font: 15px system-ui, "DejaVu Sans", sans-serif; fill: var(--ink); }
-.title { font-size: 17px; font-weight: 600; }
-.soft { fill: var(--soft); }
-.grid { stroke: var(--grid); }
-.paper { fill: var(--paper); }
-.line { fill: none; stroke-width: 2.5; stroke-linejoin: round; }
-.dashed { stroke-dasharray: 6 5; }
-@media (max-width: 480px) { text { font-size: 19px; } .title { font-size: 20px; } }
+LIGHT, DARK = (("#ffffff", "#1d242c", "#5b6672", "#e1e5ea",
+                "#0b6bb8", "#d1560a", "#128a5e", "#b8488f", "#5c6773"),
+               ("#171b20", "#e6e9ed", "#a4aeb9", "#333b44",
+                "#5cb0f2", "#ff9350", "#4fce9d", "#ee8cc8", "#a4aeb9"))
+
+
+def colours(paper, ink, soft, grid, *series):
+    """Rules without variables, which older renderers (rsvg-convert, cairo) draw black."""
+    return "\n".join([f".paper {{ fill: {paper}; }} text {{ fill: {ink}; }} "
+                      f".soft {{ fill: {soft}; }} .grid {{ stroke: {grid}; }}",
+                      *(f".c{n} {{ fill: {one}; }} .l{n} {{ stroke: {one}; }}"
+                        for n, one in enumerate(series))])
+
+
+STYLE = f"""<style>
+text {{ font: 15px system-ui, "DejaVu Sans", sans-serif; }}
+.title {{ font-size: 17px; font-weight: 600; }}
+{colours(*LIGHT)}
+.line {{ fill: none; stroke-width: 2.5; stroke-linejoin: round; }}
+.dashed {{ stroke-dasharray: 6 5; }}
+@media (prefers-color-scheme: dark) {{
+{colours(*DARK)}
+}}
+@media (max-width: 480px) {{ text {{ font-size: 19px; }} .title {{ font-size: 20px; }} }}
 </style>"""
-
-
-def colour(n):
-    return f"var(--c{n % 5})"
 
 
 def label(x, y, content, anchor="start", kind=""):
@@ -34,9 +39,8 @@ def label(x, y, content, anchor="start", kind=""):
             f"{html.escape(content)}</text>")
 
 
-def segment(x1, y1, x2, y2, kind="grid", style=""):
-    return (f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"'
-            f' style="{style}"/>')
+def segment(x1, y1, x2, y2, kind="grid"):
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
 
 
 def mark(x, y, n):
@@ -44,9 +48,9 @@ def mark(x, y, n):
     corners = {1: ((-5, -5), (5, -5), (5, 5), (-5, 5)), 2: ((0, -7), (7, 0), (0, 7), (-7, 0)),
                3: ((0, -6), (6, 5), (-6, 5))}.get(n % 4)
     if corners is None:
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" style="fill:{colour(n)}"/>'
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" class="c{n % 5}"/>'
     points = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in corners)
-    return f'<polygon points="{points}" style="fill:{colour(n)}"/>'
+    return f'<polygon points="{points}" class="c{n % 5}"/>'
 
 
 def legend(names):
@@ -87,7 +91,7 @@ def ranges(title, names, rows, ticks, shown):
             if which in series:
                 low, high = series[which]
                 y = middle + (m - (len(names) - 1) / 2) * 13
-                parts.append(segment(at(low), y, at(high), y, "line", f"stroke:{colour(m)}"))
+                parts.append(segment(at(low), y, at(high), y, f"line l{m % 5}"))
                 parts += [mark(at(x), y, m) for x in sorted({low, high})]
     return document(title, bottom + 40, parts)
 
@@ -122,7 +126,7 @@ def lines(title, series, ticks, axes, shown, dashed=()):
     parts.append(label((left + WIDTH) / 2, bottom + 48, name_of_x, "middle", "soft"))
     for n, (name, points) in enumerate(series.items()):
         path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in points)
-        kind = "line dashed" if name in dashed else "line"
-        parts.append(f'<polyline points="{path}" class="{kind}" style="stroke:{colour(n)}"/>')
+        kind = f"line l{n % 5}" + " dashed" * (name in dashed)
+        parts.append(f'<polyline points="{path}" class="{kind}"/>')
         parts += [mark(x_of(x), y_of(y), n) for x, y in points]
     return document(title, bottom + 62, parts)

@@ -91,12 +91,14 @@ struct PlaneChart {
   struct Series {
     std::string name;
     std::vector<Point> points;
+    bool vectors = false;  // lines from the origin to each point
   };
   struct Panel {
     std::string name;
     std::vector<Series> series;
-    double arc =
-        0;  // radians from (1, 0) counter-clockwise, shaded inside the circle; at most 2 pi
+    // Radians counter-clockwise from the angle arc_from, shaded inside the circle; at most 2 pi.
+    double arc = 0;
+    double arc_from = 0;
   };
   std::string title;
   std::string subtitle;
@@ -106,12 +108,22 @@ struct PlaneChart {
   int width = 760;  // pixels; panels that do not fit side by side are stacked
 };
 
+// Charts one above the other, with the same left and right borders: a heat map, and the mean of its
+// columns. Each part has its subtitle above it; its title and its width are not used.
+struct Panels {
+  std::string title;
+  std::string subtitle;
+  std::vector<std::variant<LineChart, HeatMap>> parts;
+  int width = 760;
+};
+
 // Standalone SVG documents that follow the viewer's light or dark mode.
 std::string svg(const LineChart& chart);
 std::string svg(const HeatMap& map);
 std::string svg(const PlaneChart& chart);
+std::string svg(const Panels& panels);
 
-using AnyChart = std::variant<LineChart, HeatMap, PlaneChart>;
+using AnyChart = std::variant<LineChart, HeatMap, PlaneChart, Panels>;
 
 // The same as PNG bytes, with `zoom` pixels per SVG unit. Throws Error if rsvg-convert (Debian:
 // librsvg2-bin) is not installed.
@@ -120,10 +132,12 @@ std::string png(const AnyChart& chart, double zoom = 2);
 // The data of a chart: a header line, then "series,x,y,low,high" per point, "row,column,value" per
 // cell, or "panel,series,label,x,y,arc" per point of a plane, where arc is empty. An arc above 0 of
 // a panel is a line of its own before the points, "panel,arc_name,,,,arc". This is enough to redraw
-// the data elsewhere. Numbers round-trip to the same doubles.
+// the data elsewhere. Panels have the lines of their parts; a part with another header than the
+// part before it follows an empty line. Numbers round-trip to the same doubles.
 std::string csv(const LineChart& chart);
 std::string csv(const HeatMap& map);
 std::string csv(const PlaneChart& chart);
+std::string csv(const Panels& panels);
 
 // A matrix in NumPy's .npy format: float64, [rows, columns].
 std::string npy(const HeatMap& map);

@@ -70,6 +70,21 @@ std::string csv(const PlaneChart& chart) {
   return out;
 }
 
+std::string csv(const Panels& panels) {
+  std::string out, before;
+  for (const auto& part : panels.parts) {
+    const std::string text = std::visit([](const auto& one) { return csv(one); }, part);
+    const std::string head = text.substr(0, text.find('\n') + 1);
+    if (head == before) {
+      out += text.substr(head.size());
+    } else {
+      out += (out.empty() ? "" : "\n") + text;
+    }
+    before = head;
+  }
+  return out;
+}
+
 std::string npy(const HeatMap& map) {
   check(map);
   // NEP 1: a magic word and a version, the length of the header, the header, which is a dict of

@@ -20,12 +20,12 @@ constexpr std::array<std::string_view, 4> kNames = {"svg", "png", "csv", "npy"};
 // A drawing for light mode: a PNG cannot follow the viewer's mode.
 template <class Chart>
 Drawing on_paper(const Chart& chart) {
+  Canvas canvas = {.width = chart.width};
+  if constexpr (requires { chart.height; }) canvas.height = chart.height;
   if constexpr (std::is_same_v<Chart, LineChart>) {
-    return draw(chart, {.width = chart.width, .height = chart.height}).drawing;
-  } else if constexpr (std::is_same_v<Chart, PlaneChart>) {
-    return draw(chart, {.width = chart.width});
+    return draw(chart, canvas).drawing;
   } else {
-    return draw(chart, {.width = chart.width, .height = chart.height});
+    return draw(chart, canvas);
   }
 }
 

@@ -270,10 +270,12 @@ Drawing draw(const HeatMap& map, const Canvas& canvas) {
       text_width(row_title, kTickSize) + value_width + 40 < canvas.width;  // in one row
   Box plot;
   plot.top = top + (both_fit ? 22 : 38);
-  plot.left = 22 + std::min(widest(rows), 0.35 * canvas.width);
-  plot.width = std::max(canvas.width - plot.left - bar_room(map, range, canvas.height), 40.0);
+  plot.left = std::max(22 + std::min(widest(rows), 0.35 * canvas.width), canvas.left);
+  const double right = std::max(bar_room(map, range, canvas.height), canvas.right);
+  plot.width = std::max(canvas.width - plot.left - right, 40.0);
   plot.height = std::max(canvas.height - plot.top - 44, 40.0);
-  if (map.rows.count == map.columns.count) plot.height = plot.width = std::min(plot.width, 440.0);
+  const bool square = map.rows.count == map.columns.count && canvas.right == 0;
+  if (square) plot.height = plot.width = std::min(plot.width, 440.0);
   const Box bar = {plot.right() + kBarGap, plot.top, kBarWidth, plot.height};
 
   const double row_title_up = both_fit ? 10 : 26;

@@ -170,8 +170,9 @@ LineLayout lay_out(const LineChart& chart, const Canvas& canvas) {
   plot.top = top + 8;
   plot.height = std::max(canvas.height - plot.top - kBelow, room);
   layout.y_ticks = ticks(layout.y_scale, layout.y, static_cast<int>(plot.height / 55));
-  plot.left = 20 + tick_room(layout.y_ticks);
-  plot.width = std::max(canvas.width - plot.left - label_room(chart, canvas), 40.0);
+  plot.left = std::max(20 + tick_room(layout.y_ticks), canvas.left);
+  const double right = std::max(label_room(chart, canvas), canvas.right);
+  plot.width = std::max(canvas.width - plot.left - right, 40.0);
   put_words_above(chart, canvas.width, room, layout);
   layout.x_ticks = fitting_x_ticks(layout);
   layout.height = static_cast<int>(std::ceil(plot.bottom() + kBelow));

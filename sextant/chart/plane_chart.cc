@@ -15,7 +15,7 @@ namespace sextant::chart {
 namespace {
 
 constexpr double kFarthest = 1.25;  // of a coordinate; farther points would leave their panel
-constexpr double kPanelWidth = 300, kMostRadius = 150, kWordsSize = 11, kLegendRow = 17;
+constexpr double kPanelWidth = 250, kMostRadius = 150, kWordsSize = 11, kLegendRow = 17;
 constexpr double kArcFrom = 0.80, kArcTo = 0.92;  // radii of the shaded arc
 
 struct Circle {
@@ -33,11 +33,11 @@ std::string in_group(size_t series, const std::string& content) {
   return fmt::format("<g class=\"series {}\">\n{}</g>\n", look(series).css, content);
 }
 
-// A sector of the ring inside the circle, from angle 0 to `arc`, in two halves, because an SVG arc
-// cannot be a whole circle.
-std::string arc_of(const Circle& circle, double arc) {
+// A sector of the ring inside the circle, `arc` from the angle `start`, in two halves, because an
+// SVG arc cannot be a whole circle.
+std::string arc_of(const Circle& circle, double start, double arc) {
   std::string out;
-  for (const double from : {0.0, arc / 2}) {
+  for (const double from : {start, start + arc / 2}) {
     const double to = from + arc / 2;
     out += fmt::format("<path class=\"band\" d=\"M{}A{} {} 0 0 0 {}L{}A{} {} 0 0 1 {}z\"/>\n",
                        circle.point(kArcTo, from), pixels(kArcTo * circle.radius),
@@ -86,6 +86,8 @@ std::string points_of(const PlaneChart::Series& series, size_t place, const Circ
         "<path class=\"point\" d=\"{}\">{}</path>\n",
         point_path(look(place).shape, circle.place_x(point.x), circle.place_y(point.y), 3.2),
         hovers ? hover(words) : "");
+    if (!series.vectors) continue;
+    out += line(circle.x, circle.y, circle.place_x(point.x), circle.place_y(point.y), "line");
   }
   return in_group(place, out);
 }
@@ -100,11 +102,11 @@ std::string panel_body(const PlaneChart& chart, const PlaneChart::Panel& panel,
                                 pixels(circle.x), pixels(circle.y), pixels(circle.radius));
   out += text(circle.x - circle.radius - 34, circle.y - circle.radius - 38, Anchor::kStart, "",
               shortened(panel.name, 12, 2 * circle.radius + 68));
-  if (panel.arc > 0) out += in_group(0, arc_of(circle, panel.arc));
+  if (panel.arc > 0) out += in_group(0, arc_of(circle, panel.arc_from, panel.arc));
   for (size_t n = panel.series.size(); n-- > 0;) {
     out += points_of(panel.series[n], n, circle, hovers);
   }
-  if (!panel.series.empty() && !panel.series[0].points.empty()) {
+  if (!panel.series.empty() && !panel.series[0].points.empty() && !panel.series[0].vectors) {
     const PlaneChart::Point& first = panel.series[0].points[0];
     out += in_group(
         0, line(circle.x, circle.y, circle.place_x(first.x), circle.place_y(first.y), "line thin"));

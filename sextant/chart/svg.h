@@ -26,9 +26,10 @@ std::string hover(std::string_view words);
 // The size of a picture, and which of its texts are drawn; the surrounding page shows the others.
 struct Canvas {
   int width = 760, height = 440;
-  bool heading = true;     // title and subtitle
-  bool end_labels = true;  // names at the ends of lines; otherwise a legend elsewhere
-  bool hover = true;       // the viewer's own tooltips
+  bool heading = true;         // title and subtitle
+  bool end_labels = true;      // names at the ends of lines; otherwise a legend elsewhere
+  bool hover = true;           // the viewer's own tooltips
+  double left = 0, right = 0;  // at least so much room beside the plot, so that panels line up
 };
 
 struct Drawing {
@@ -39,6 +40,10 @@ struct Drawing {
 
 // Title and subtitle, wrapped; moves `top` below them.
 std::string heading(std::string_view title, std::string_view subtitle, int width, double& top);
+
+// Panels one above the other, as tall as they need. Throws Error if the data of one do not fit
+// together (chart.h).
+Drawing draw(const Panels& panels, const Canvas& canvas);
 
 // A standalone SVG document. Without `dark` it is for paper: white in either mode.
 std::string document(const Drawing& drawing, std::string_view title, bool dark);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -49,16 +50,12 @@ std::vector<chart::Format> with_data(const std::vector<std::string>& names, char
   return formats;
 }
 
-std::vector<std::filesystem::path> write(const chart::HeatMap& map,
-                                         const MethodCommandLine& request,
-                                         const std::filesystem::path& stem) {
-  return write_figure(map, stem, with_data(request.formats, chart::Format::kNpy));
-}
-
 template <class Chart>
 std::vector<std::filesystem::path> write(const Chart& chart, const MethodCommandLine& request,
                                          const std::filesystem::path& stem) {
-  return write_figure(chart, stem, with_data(request.formats, chart::Format::kCsv));
+  constexpr bool kMatrix = std::is_same_v<Chart, chart::HeatMap>;
+  return write_figure(
+      chart, stem, with_data(request.formats, kMatrix ? chart::Format::kNpy : chart::Format::kCsv));
 }
 
 std::vector<std::filesystem::path> write(const NumberTable& table, const MethodCommandLine&,
@@ -74,11 +71,13 @@ std::vector<std::filesystem::path> write(const NumberTable& table, const MethodC
 
 void print_numbers(const NumberTable& table) {
   std::string head;
-  for (const std::string& column : table.columns) head += fmt::format("{:>8}", column);
+  for (const std::string& column : table.columns) head += fmt::format("{:>12}", column);
   lab::print("{}\n  {:<20}{}\n", table.title, "", head);
   for (const auto& [name, numbers] : table.rows) {
     std::string row;
-    for (const double number : numbers) row += fmt::format("{:>8.3f}", number);
+    for (const double number : numbers) {
+      row += fmt::format("{:>12}", std::isnan(number) ? "-" : fmt::format("{:.4f}", number));
+    }
     lab::print("  {:<20}{}\n", name, row);
   }
 }

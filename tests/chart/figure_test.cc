@@ -14,6 +14,7 @@
 #include "sextant/files/write_file.h"
 #include "tests/chart/png_reader.h"
 #include "tests/chart/samples.h"
+#include "tests/chart/xml.h"
 #include "tests/files/npy.h"
 
 namespace sextant::chart {
@@ -112,6 +113,36 @@ TEST(Csv, ReadsBackToTheSameNumbers) {
   map.columns.first = 10;
   map.columns.step = 5;
   EXPECT_EQ(csv(map), "row,column,value\n0,10,0\n0,15,1\n1,10,2\n1,15,nan\n");
+}
+
+Panels map_above_line() {
+  HeatMap map = small_map(3, 3);
+  map.title = "not shown";
+  LineChart line = {.title = "not shown", .subtitle = "below", .x = {}, .y = {}, .series = {}};
+  line.series = {{.name = "a line with a long name", .x = {0, 1}, .y = {1000000, 2000000}}};
+  return {.title = "Two", .subtitle = "", .parts = {map, line}};
+}
+
+TEST(Panels, PartsLineUpOneBelowTheOther) {
+  const Element drawing = parse_xml(svg(map_above_line()));
+  const Element* image = drawing.all("image").at(0);
+  const double left = std::stod(image->attribute("x"));
+  const double right = left + std::stod(image->attribute("width"));
+  const std::string grid = drawing.all("path", "grid").at(0)->attribute("d");
+  EXPECT_NEAR(std::stod(grid.substr(1)), left, 0.02);
+  EXPECT_NEAR(std::stod(grid.substr(grid.find('L') + 1)), right, 0.02);
+  std::vector<std::string> words;
+  for (const Element* text : drawing.all("text")) words.push_back(text->text);
+  EXPECT_THAT(words, testing::IsSupersetOf({"Two", "below", "a line with a long name"}));
+  EXPECT_THAT(words, testing::Not(testing::Contains("not shown")));
+}
+
+TEST(Panels, CsvHasTheDataOfAllParts) {
+  Panels panels = map_above_line();
+  panels.parts.push_back(panels.parts[1]);
+  const std::string line = csv(std::get<LineChart>(panels.parts[1]));
+  EXPECT_EQ(csv(panels), csv(std::get<HeatMap>(panels.parts[0])) + "\n" + line +
+                             line.substr(line.find('\n') + 1));
 }
 
 TEST(Npy, HoldsTheMatrix) {

@@ -114,6 +114,18 @@ TEST(PlaneChart, NoWordsOverlapOrAreCutOff) {
   }
 }
 
+TEST(PlaneChart, VectorsAreLinesFromTheOriginAndArcsBeginWhereTheySay) {
+  PlaneChart chart = pair_of_panels();
+  chart.panels.resize(1);
+  chart.panels[0].series = {{"q", {{0, 1, "q"}}, true}, {"k", {{-1, 0, "k"}}, true}};
+  chart.panels[0].arc = chart.panels[0].arc_from = std::numbers::pi / 2;
+  const Element drawing = parse_xml(svg(chart));
+  EXPECT_EQ(drawing.all("path", "line").size(), 2U);
+  const Element* circle = drawing.all("circle").at(0);
+  const std::string arc = drawing.all("path", "band").at(0)->attribute("d");
+  EXPECT_NEAR(std::stod(arc.substr(1)), std::stod(circle->attribute("cx")), 0.02) << "upwards";
+}
+
 TEST(PlaneChart, HostileNamesAreText) {
   PlaneChart chart = pair_of_panels();
   for (const std::string& name : hostile_names()) {

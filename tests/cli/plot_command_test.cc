@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "sextant/cli/plot/plotted.h"
+#include "sextant/lab/plan/stretches.h"
 #include "tests/files/npy.h"
 
 namespace sextant::cli {
@@ -58,8 +60,10 @@ TEST_F(PlotCommand, WritesPicturesAndTheirNumbersAndSaysWhere) {
             "pictures/deep/rope-vectors.npy\npictures/deep/rope-vectors.svg\n"
             "pictures/deep/rope-score.npy\npictures/deep/rope-score.svg\n"
             "pictures/deep/rope-distance.csv\npictures/deep/rope-distance.svg\n"
+            "pictures/deep/rope-terms.csv\npictures/deep/rope-terms.svg\n"
             "pictures/deep/rope-bound.csv\npictures/deep/rope-bound.svg\n"
-            "pictures/deep/rope-pair.csv\npictures/deep/rope-pair.svg\n");
+            "pictures/deep/rope-pair.csv\npictures/deep/rope-pair.svg\n"
+            "pictures/deep/rope-shift.csv\npictures/deep/rope-shift.svg\n");
   const NpyMatrix array = read_npy(folder_ / "pictures/deep/rope-vectors.npy");
   EXPECT_THAT(array.shape, ElementsAre(16, 8));
   EXPECT_GT(std::filesystem::file_size(folder_ / "pictures/deep/rope-distance.svg"), 1000U);
@@ -97,7 +101,7 @@ TEST_F(PlotCommand, PrintsAndWritesTheShareThatDistanceExplains) {
   EXPECT_EQ(outcome.status, 0) << outcome.words;
   EXPECT_THAT(outcome.words, HasSubstr("./sinusoidal-explained.csv\n"));
   EXPECT_THAT(outcome.words, HasSubstr("that distance explains\n"));
-  EXPECT_THAT(outcome.words, HasSubstr("  no W                   1.000   1.000\n"));
+  EXPECT_THAT(outcome.words, HasSubstr("  no W                      1.0000      1.0000\n"));
   std::ifstream file(folder_ / "sinusoidal-explained.csv");
   std::string line;
   std::getline(file, line);
@@ -219,7 +223,7 @@ TEST_F(PlotCommand, NamesFilesByTheMethodsOwnOptions) {
   EXPECT_EQ(drawn("binary:levels=0/1:bits=3"), "./binary-bits=3-levels=0_1-vectors.npy");
   EXPECT_EQ(drawn("binary:bits=3 --options '{\"levels\": \"-1/1\"}'"),
             "./binary-bits=3-levels=-1_1-vectors.npy");
-  EXPECT_THAT(read_npy(folder_ / "binary-vectors.npy").shape, ElementsAre(4, 8));
+  EXPECT_THAT(read_npy(folder_ / "binary-vectors.npy").shape, ElementsAre(4, 16));
   EXPECT_THAT(read_npy(folder_ / "binary-bits=3-levels=0_1-vectors.npy").shape, ElementsAre(4, 3));
   EXPECT_EQ(drawn("rope:stretch=yarn*8"), "./rope-stretch=yarn_8-vectors.npy");
   EXPECT_EQ(drawn("rope --options '{\"stretch\": {\"rope_type\": \"pi\", \"factor\": 2}}'"),
@@ -268,6 +272,50 @@ TEST_F(PlotCommand, DrawsAnyMethodByItsScoresOrItsInput) {
       << "drawn by its scores, as the formula's figures do not show the option";
   EXPECT_EQ(run("plot chunk:chunk=3:of=none" + small).words,
             run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words);
+}
+#endif
+
+#ifdef SEXTANT_HAS_LABORATORY
+// A score of one vector with itself is that of rope at the position used. `stretches` draws methods
+// for 64 trained positions; the plug-in takes --length as trained, so these are options here.
+TEST_F(PlotCommand, PositionsUsedAreThoseOfTheMethods) {
+  constexpr size_t kLength = 112;
+  const auto scores = [&](const std::string& method) {  // of the last query, by distance
+    const Outcome outcome = run("plot " + method + " --length 112 --as svg --out . | head -1");
+    const std::string file = outcome.words.substr(0, outcome.words.find('\n'));
+    std::vector<double> row = read_npy(folder_ / file).values;
+    row.erase(row.begin(), row.end() - kLength);
+    std::ranges::reverse(row);
+    return row;
+  };
+  const auto chart = std::get<chart::LineChart>(
+      figures_of("stretches", {{"train-length", "64"}, {"length", "112"}}).at(1).chart);
+  const std::vector<double> rope = scores("rope:columns=first");
+  const std::vector<std::pair<size_t, std::string>> methods = {
+      {2, "rerope:window=32"},
+      {3, "leaky-rerope:window=32:factor=2.5"},
+      {4, "self-extend:window=16:group=2"},
+      {5, "dual-chunk:chunk_size=48:local_window=8"}};
+  for (const auto& [series, method] : methods) {
+    const std::vector<double> drawn = scores(method);
+    size_t compared = 0;
+    for (size_t d = 0; d < kLength; ++d) {
+      const double used = chart.series.at(series).y.at(d);
+      if (std::abs(used - std::round(used)) > 1e-9) continue;  // leaky-rerope has fractions
+      EXPECT_NEAR(drawn[d], rope.at(static_cast<size_t>(std::round(used))), 1e-9) << method << d;
+      ++compared;
+    }
+    EXPECT_GT(compared, 40U) << method;
+  }
+  // The defaults of the methods; leaky-rerope reads its window as rerope does.
+  EXPECT_EQ(scores("rerope"),
+            scores("rerope:window=" + std::to_string(lab::default_window("rerope", kLength))));
+  EXPECT_EQ(
+      scores("self-extend"),
+      scores("self-extend:window=" + std::to_string(lab::default_window("self-extend", kLength))));
+  const lab::ChunkSizes sizes = lab::default_chunks(kLength);
+  EXPECT_EQ(scores("dual-chunk"), scores("dual-chunk:chunk_size=" + std::to_string(sizes.size) +
+                                         ":local_window=" + std::to_string(sizes.local)));
 }
 #endif
 

@@ -108,9 +108,11 @@ TEST(Rope, TheBoundLiesAboveEqualVectors) {
   const auto all = figures("rope", {{"length", "300"}});
   const auto bound = figure_of<chart::LineChart>(all, "bound");
   ASSERT_EQ(bound.series.size(), 3U);
-  EXPECT_EQ(bound.series[0].y[0], 16.5) << "the mean of 1 to 32";
+  EXPECT_EQ(bound.series[0].name, "bound: mean |S| / 16.5") << "the mean of 1 to 32";
+  EXPECT_EQ(bound.series[0].y[0], 1);
+  EXPECT_EQ(bound.series[0].x.back(), 1023);
   for (size_t d = 0; d < 300; ++d) {
-    EXPECT_GE(bound.series[0].y[d], std::abs(bound.series[1].y[d])) << d;
+    EXPECT_GE(16.5 * bound.series[0].y[d], std::abs(bound.series[1].y[d])) << d;
     EXPECT_NEAR(bound.series[1].y[d], line_of(all).series[0].y[d], 1e-12) << d;
     EXPECT_EQ(bound.series[2].y[d], 1);
   }
@@ -130,12 +132,12 @@ TEST(Rope, AGainIsSquaredInScoresAndLeftOutOfThePair) {
   EXPECT_NEAR(map_of(yarn, "score").values[0], squared, 1e-12);
   const auto bound = figure_of<chart::LineChart>(yarn, "bound");
   ASSERT_EQ(bound.series.size(), 4U);
-  EXPECT_NEAR(bound.series[0].y[0], 16.5 * squared, 1e-12);
-  EXPECT_EQ(bound.series[0].name, "bound: 1.459 mean |S|");
+  EXPECT_NEAR(bound.series[0].y[0], squared, 1e-12);
+  EXPECT_EQ(bound.series[0].name, "bound: 1.459 mean |S| / 16.5");
   EXPECT_EQ(bound.series[2].name, "largest: 1.459");
   for (size_t d = 0; d < 128; ++d) {
     EXPECT_NEAR(bound.series[1].y[d], scores.y[d], 1e-12) << d;
-    EXPECT_GE(bound.series[0].y[d], std::abs(scores.y[d])) << d;
+    EXPECT_GE(16.5 * bound.series[0].y[d], std::abs(scores.y[d])) << d;
     EXPECT_NEAR(bound.series[2].y[d], squared, 1e-12) << d;
   }
   EXPECT_EQ(bound.series[3].y, figure_of<chart::LineChart>(plain, "bound").series[0].y);
@@ -207,7 +209,128 @@ TEST(Rope, PairsThatItDoesNotHaveAreRefused) {
   EXPECT_THAT(error({{"pair", "32"}}),
               HasSubstr("plot rope: --pair: expected an integer from 0 to 31, but got 32"));
   EXPECT_THAT(error({{"pair", "0"}, {"rotated", "0"}}),
-              HasSubstr("plot rope: --pair: expected auto, as no channel turns"));
+              HasSubstr("plot rope: --pair: expected auto, as no channel is rotated"));
+}
+
+// The heat map above, and the line below of the same distances.
+TEST(Rope, TheTermsOfThePairsHaveTheScoreAsMean) {
+  const auto all = figures("rope", {{"dim", "8"}, {"base", "100"}, {"length", "40"}});
+  const auto terms = figure_of<chart::Panels>(all, "terms");
+  ASSERT_EQ(terms.parts.size(), 2U);
+  const auto& map = std::get<chart::HeatMap>(terms.parts[0]);
+  const auto& mean = std::get<chart::LineChart>(terms.parts[1]).series.at(0);
+  EXPECT_EQ(map.rows.count, 4);
+  ASSERT_EQ(map.values.size(), 4U * 40);
+  EXPECT_NEAR(map.values[40 + 7], std::cos(7 * std::pow(100.0, -1.0 / 4)), 1e-12) << "pair 1";
+  for (size_t d = 0; d < 40; ++d) {
+    double sum = 0;
+    for (size_t pair = 0; pair < 4; ++pair) sum += map.values[40 * pair + d];
+    EXPECT_NEAR(mean.y[d], sum / 4, 1e-12) << d;
+    EXPECT_NEAR(mean.y[d], line_of(all).series[0].y[d], 1e-12) << d;
+  }
+}
+
+TEST(Rope, AShiftOfBothKeepsTheAngleBetween) {
+  const auto shift = figure_of<chart::PlaneChart>(figures("rope", {{"pair", "9"}}), "shift");
+  ASSERT_EQ(shift.panels.size(), 3U);
+  const auto cosine = [&](size_t panel) {
+    const auto& series = shift.panels[panel].series;
+    const auto &q = series.at(0).points.at(0), &k = series.at(1).points.at(0);
+    return q.x * k.x + q.y * k.y;
+  };
+  EXPECT_NEAR(cosine(2), cosine(1), 1e-12);
+  EXPECT_GT(std::abs(cosine(1) - cosine(0)), 0.1);
+  for (size_t n = 0; n < 3; ++n) {
+    EXPECT_NEAR(std::cos(shift.panels[n].arc), cosine(n), 1e-12);
+    const auto& [q, k] =
+        std::pair(shift.panels[n].series[0].points[0], shift.panels[n].series[1].points[0]);
+    const double first = shift.panels[n].arc_from, last = first + shift.panels[n].arc;
+    const double from_key = std::abs(std::cos(first) - k.x) + std::abs(std::cos(last) - q.x);
+    const double from_query = std::abs(std::cos(first) - q.x) + std::abs(std::cos(last) - k.x);
+    EXPECT_NEAR(std::min(from_key, from_query), 0, 1e-12) << "the arc joins the two";
+  }
+}
+
+TEST(Stretches, PiBringsNeighboursTogether) {
+  const auto all = figures("pi", {});
+  const auto plane = figure_of<chart::PlaneChart>(all, "neighbours");
+  ASSERT_EQ(plane.panels.size(), 2U);
+  for (size_t n = 0; n < 9; ++n) {
+    EXPECT_NEAR(plane.panels[0].series[0].points[n].x, std::cos(static_cast<double>(n)), 1e-12);
+    EXPECT_NEAR(plane.panels[1].series[0].points[n].x, std::cos(static_cast<double>(n) / 8), 1e-12);
+  }
+  const auto numbers = figure_of<NumberTable>(all, "numbers");
+  EXPECT_EQ(numbers.columns.back(), "neighbours");
+  EXPECT_NEAR(numbers.rows[0].second.back(), line_of(all).series[1].y[1], 1e-12) << "without it";
+  EXPECT_NEAR(numbers.rows[1].second.back(), line_of(all).series[0].y[1], 1e-12);
+  EXPECT_THAT(plane.panels[1].name, HasSubstr("0.125 rad, score of neighbours 0.9994"));
+}
+
+TEST(Stretches, NtkIsAnotherBase) {
+  const auto bases = [](const char* method) {
+    const auto numbers = figure_of<NumberTable>(figures(method, {}), "numbers");
+    return std::pair(numbers.rows[0].second[0], numbers.rows[1].second[0]);
+  };
+  EXPECT_NEAR(bases("ntk").first, 10000, 1e-6);
+  EXPECT_NEAR(bases("ntk").second, 10000 * std::pow(8.0, 64.0 / 62), 1e-6);
+  EXPECT_NEAR(bases("pi").second, 10000, 1e-6);
+  EXPECT_TRUE(std::isnan(bases("yarn").second));
+}
+
+TEST(Stretches, YarnKeepsFastPairsAndPiNone) {
+  const auto names = [](const char* method) {
+    std::string all;
+    for (const auto& panel : figure_of<chart::PlaneChart>(figures(method, {}), "pairs").panels) {
+      all += panel.name + "; ";
+    }
+    return all;
+  };
+  EXPECT_EQ(names("yarn"),
+            "Pair 0: kept, 6.283 a circle; Pair 6: 45 % kept, 67.59 a circle; Pair 15: "
+            "interpolated, 3769 a circle; ");
+  EXPECT_THAT(names("pi"), ::testing::StartsWith("Pair 0: interpolated, 50.27 a circle; "));
+  EXPECT_THAT(names("pi"), ::testing::Not(HasSubstr("kept")));
+}
+
+TEST(Stretches, WavelengthsOfPiNtkAndYarnAreShiftedTiltedAndBent) {
+  const auto chart = figure_of<chart::LineChart>(figures("stretches", {}), "wavelengths");
+  ASSERT_EQ(chart.series.size(), 5U);
+  const auto ratio = [&](size_t series, size_t pair) {
+    return chart.series[series].y[pair] / chart.series[0].y[pair];
+  };
+  for (size_t pair = 0; pair < 32; ++pair) {
+    EXPECT_NEAR(ratio(1, pair), 8, 1e-12) << "PI";
+    EXPECT_NEAR(ratio(2, pair), std::pow(8.0, static_cast<double>(pair) / 31), 1e-9) << "NTK";
+    EXPECT_GE(ratio(3, pair), ratio(3, pair == 0 ? 0 : pair - 1) - 1e-12) << "YaRN";
+    EXPECT_EQ(chart.series[4].y[pair], 128);
+  }
+  EXPECT_NEAR(ratio(3, 0), 1, 1e-12);
+  EXPECT_NEAR(ratio(3, 31), 8, 1e-12);
+  EXPECT_EQ(chart.series[2].name, "ntk*8: base 85550");
+}
+
+// By the definitions of the papers; plot_command_test.cc compares with the methods themselves.
+TEST(Stretches, PositionsUsedFollowTheDefinitions) {
+  const auto chart = figure_of<chart::LineChart>(figures("stretches", {}), "used");
+  ASSERT_EQ(chart.series.size(), 7U);
+  const auto used = [&](size_t series, size_t d) { return chart.series[series].y[d]; };
+  for (size_t d = 0; d < 1024; ++d) {
+    const auto distance = static_cast<double>(d);
+    EXPECT_EQ(used(0, d), distance);
+    EXPECT_EQ(used(1, d), distance / 8);
+    EXPECT_EQ(used(2, d), std::min(distance, 64.0)) << "ReRoPE";
+    const double leaky = d < 64 ? distance : 64 + (distance - 64) / 15;
+    EXPECT_NEAR(used(3, d), leaky, 1e-12) << "(1024 - 64) / (128 - 64)";
+    for (size_t series = 1; series < 6; ++series) {
+      EXPECT_LE(used(series, d), 128) << chart.series[series].name << " " << d;
+      EXPECT_EQ(d < 32 && series > 1 ? used(series, d) : distance, distance) << series;
+    }
+  }
+  EXPECT_EQ(chart.series[6].y[0], 127);
+  EXPECT_THAT(complaint_about([] {
+                figures("stretches", {{"train-length", "3"}});
+              }),
+              HasSubstr("plot stretches: --train-length: expected an integer from 4"));
 }
 
 TEST(Stretches, DrawAsRopeWithTheStretch) {

@@ -140,6 +140,62 @@ TEST(T5, BucketsAreThoseOfThePaper) {
   EXPECT_EQ(both.y[256], 1) << "the key before";
 }
 
+TEST(Alibi, WeightsAreHalfAtLn2OverTheSlope) {
+  const auto chart = figure_of<chart::LineChart>(figures("alibi", {}), "weights");
+  ASSERT_EQ(chart.series.size(), 9U);
+  EXPECT_EQ(chart.series[0].name, "head 1: half at 1.39");
+  EXPECT_EQ(chart.series[7].name, "head 8: half at 177");
+  const chart::Series& last = chart.series[7];
+  for (size_t n = 0; n < last.x.size(); ++n) {
+    EXPECT_NEAR(last.y[n], std::pow(0.5, last.x[n] / (256 * std::log(2.0))), 1e-12);
+  }
+  const chart::Series& window = chart.series[8];
+  EXPECT_EQ(window.name, "window 32");
+  for (size_t n = 0; n < window.x.size(); ++n) {
+    if (window.x[n] == 32) continue;  // the edge
+    EXPECT_EQ(window.y[n], window.x[n] < 32 ? 1 : 0) << window.x[n];
+  }
+}
+
+// c(d) with first_index 0 is p_m . p_n, and near a logarithm.
+TEST(Sandwich, IsTheProductOfSinusoids) {
+  const auto all = figures("sandwich", {{"first-index", "0"}, {"length", "300"}});
+  const auto chart = figure_of<chart::LineChart>(all, "logarithm");
+  ASSERT_EQ(chart.series.size(), 4U);
+  const chart::Series &curve = chart.series[0], &products = chart.series[1];
+  size_t points = 0;
+  for (size_t n = 0; n < products.x.size(); ++n) {
+    if (std::isnan(products.y[n])) continue;
+    const auto distance = static_cast<size_t>(products.x[n]);
+    EXPECT_NEAR(products.y[n], curve.y[distance - 1], 1e-9) << distance;
+    ++points;
+  }
+  EXPECT_EQ(points, 9U) << "1 to 256";
+  double from_logarithm = 0, from_line = 0;
+  for (size_t n = 0; n < curve.y.size(); ++n) {
+    from_logarithm += std::abs(curve.y[n] - chart.series[2].y[n]) / 299;
+    from_line += std::abs(curve.y[n] - chart.series[3].y[n]) / 299;
+  }
+  EXPECT_LT(from_logarithm, 3);
+  EXPECT_GT(from_line, 10);
+  const auto heads = line_of(all).series;
+  ASSERT_EQ(heads.size(), 4U);
+  EXPECT_NEAR(heads[0].y[0], 64.0 / 2, 1e-12) << "c(0) / (8 / 4)";
+  EXPECT_NEAR(heads[3].y[5], curve.y[4] / 8, 1e-12);
+}
+
+TEST(T5, BucketsAreStepsOnALogarithmicAxis) {
+  const auto chart = figure_of<chart::LineChart>(figures("t5", {}), "steps");
+  EXPECT_EQ(chart.x.scale, chart::Scale::kLog2);
+  const chart::Series& steps = chart.series.at(0);
+  ASSERT_EQ(steps.x.size(), 2U * 255 - 1);
+  EXPECT_EQ(steps.x[0], 1);
+  for (size_t n = 1; n < steps.x.size(); ++n) {
+    EXPECT_TRUE(steps.x[n] == steps.x[n - 1] || steps.y[n] == steps.y[n - 1]) << "no slope";
+  }
+  EXPECT_EQ(steps.y.back(), 31);
+}
+
 TEST(Shaw, RowsAreClippedDistances) {
   const auto all = figures("shaw", {{"clip", "2"}, {"length", "5"}});
   EXPECT_THAT(line_of(all).series[0].y, ElementsAre(4, 4, 4, 3, 2, 1, 0, 0, 0));
@@ -155,7 +211,9 @@ TEST(Window, SeesKeysLessThanItsSizeAway) {
 }
 
 TEST(Binary, SimilarityDependsOnMoreThanDistance) {
-  const chart::Series line = line_of(figures("binary", {})).series.at(0);
+  EXPECT_EQ(map_of(figures("binary", {}), "vectors").columns.count, 16) << "as the method itself";
+  const auto signs = figures("binary", {{"bits", "8"}, {"levels", "-1,1"}});
+  const chart::Series line = line_of(signs).series.at(0);
   EXPECT_NEAR(line.y[0], 1, 1e-12);
   EXPECT_NEAR(line.high[1], 0.75, 1e-12) << "0 and 1 differ in one of eight bits";
   EXPECT_NEAR(line.low[1], -0.75, 1e-12) << "63 and 64 in seven";
@@ -218,24 +276,29 @@ TEST(Projected, DistanceExplainsProductsOfSinusoidsWithoutWOnly) {
     EXPECT_LT(table.rows[head].second[0], 0.3) << head;
     EXPECT_GT(table.rows[head].second[0], 0) << head;
   }
-  const chart::LineChart lines = figure_of<chart::LineChart>(all, "explained-distance");
-  EXPECT_THAT(lines.subtitle, HasSubstr("share of the past's variance that distance explains"));
-  EXPECT_THAT(lines.series[0].name, "no W: 1.00");
-  EXPECT_EQ(lines.series[1].name, fmt::format("random W: {:.2f}", table.rows[1].second[0]));
+  const auto panels = figure_of<chart::Panels>(all, "explained-distance");
+  ASSERT_EQ(panels.parts.size(), 2U);
+  const auto& without = std::get<chart::LineChart>(panels.parts[0]);
+  const auto& behind = std::get<chart::LineChart>(panels.parts[1]);
+  EXPECT_THAT(without.subtitle, HasSubstr("variance among earlier keys distance explains"));
+  ASSERT_EQ(without.series.size(), 1U);
+  EXPECT_EQ(without.series[0].name, "no W: 100 %");
+  EXPECT_EQ(behind.series.at(0).name,
+            fmt::format("head 1: {:.0f} %", 100 * table.rows[1].second[0]));
   EXPECT_NE(fmt::format("{:.2f}", table.rows[1].second[0]),
             fmt::format("{:.2f}", table.rows[1].second[1]));
-  for (size_t n = 0; n < lines.series[0].x.size(); ++n) {
-    EXPECT_NEAR(lines.series[0].low[n], lines.series[0].high[n], 1e-9) << "a band of no width";
+  for (size_t n = 0; n < without.series[0].x.size(); ++n) {
+    EXPECT_NEAR(without.series[0].low[n], without.series[0].high[n], 1e-9) << "a band of no width";
   }
   double width = 0;
-  for (size_t n = 0; n < lines.series[1].x.size(); ++n) {
-    width = std::max(width, lines.series[1].high[n] - lines.series[1].low[n]);
+  for (size_t n = 0; n < behind.series[0].x.size(); ++n) {
+    width = std::max(width, behind.series[0].high[n] - behind.series[0].low[n]);
   }
   EXPECT_GT(width, 2) << "standard deviations";
 }
 
 TEST(Projected, ProductsAreThoseOfTheVectors) {
-  const auto all = figures("binary", {{"length", "4"}, {"bits", "3"}});
+  const auto all = figures("binary", {{"length", "4"}, {"bits", "3"}, {"levels", "-1,1"}});
   EXPECT_EQ(map_of(all, "product").values[4 * 1 + 2], -1) << "001 and 010 differ in two of three";
   EXPECT_EQ(map_of(all, "random-w").values.size(), 16U);
 }

@@ -13,19 +13,10 @@
 
 namespace sextant::cli {
 
-inline const PlottedMethod& method_named(const std::string& name) {
-  for (const PlottedMethod& method : plotted_methods()) {
-    if (method.name == name) return method;
-  }
-  throw Error("no method " + name);
-}
-
 // The figures of a method with these options, and defaults for the others.
 inline std::vector<Figure> figures(const std::string& name,
-                                   std::map<std::string, std::string> texts) {
-  const PlottedMethod& method = method_named(name);
-  for (const PlotOption& option : method.options) texts.insert({option.name, option.otherwise});
-  return method.figures(PlotValues(name, texts));
+                                   const std::map<std::string, std::string>& texts) {
+  return figures_of(name, texts);
 }
 
 template <class Chart>

@@ -55,7 +55,10 @@ class LiteratureTest(unittest.TestCase):
     def test_pages_figures_and_places_exist(self):
         for chapter in draw_literature.chapters():
             for section in chapter["section"]:
-                for name in section["figures"]:
+                for figure in section["figures"]:
+                    name = figure if isinstance(figure, str) else figure["name"]
+                    if name != figure:
+                        self.assertEqual(set(figure), {"name", "en", "zh"})
                     self.assertTrue((ROOT / f"docs/images/methods/{name}.svg").is_file(), name)
         for item in draw_literature.items():
             for name in item["methods"]:

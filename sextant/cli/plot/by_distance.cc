@@ -1,13 +1,19 @@
-// Encodings drawn as a value by distance: ALiBi's bias, the rows of Shaw's tables, T5's buckets and
-// the keys of a local window. Each is a map of queries and keys and a line by distance; ALiBi has a
-// map of its heads, too.
+// Encodings drawn as a value by distance: the biases of ALiBi and Sandwich, the rows of Shaw's
+// tables, T5's buckets and the keys of a local window. Each is a map of queries and keys and a line
+// by distance; ALiBi has a map of its heads, too.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <numbers>
 
 #include "sextant/cli/plot/figures.h"
 #include "sextant/position/buckets.h"
+#include "sextant/position/position_products.h"
 #include "sextant/position/row_map.h"
+#include "sextant/position/sandwich.h"
+#include "sextant/position/sinusoid.h"
 #include "sextant/position/slopes.h"
 
 namespace sextant::cli {
@@ -20,9 +26,26 @@ std::vector<Figure> value_figures(const std::string& name, const PlotSubject& su
           {"distance", distance_chart(subject, view, {distance_series(subject, view, "", value)})}};
 }
 
+chart::LineChart on_logarithmic_axis(const std::string& title, const PlotSubject& subject,
+                                     const chart::Axis& value, std::vector<chart::Series> lines) {
+  chart::LineChart chart = distance_chart(subject, {.value = value}, std::move(lines));
+  chart.title = title;
+  chart.x.scale = chart::Scale::kLog2;
+  chart.y.low = 0;
+  return chart;
+}
+
+// A logarithmic axis has no distance 0.
+PlotSubject without_zero(PlotSubject subject) {
+  subject.positions.list.erase(subject.positions.list.begin());
+  return subject;
+}
+
 // ALiBi (Press, Smith and Lewis 2021): a penalty that grows linearly with distance, with one slope
 // per head. For keys on both sides of the query it is symmetric unless future_scale is not 1.
-constexpr size_t kMostLines = 12;  // the line chart skips further heads, the map does not
+constexpr int64_t kWindow = 32;       // of window, and beside ALiBi's weights
+constexpr int64_t kWeightsTo = 1024;  // distances, at least
+constexpr size_t kMostLines = 12;     // the line chart skips further heads, the map does not
 
 // The slope of a head for keys before and after the query.
 struct Slope {
@@ -53,6 +76,32 @@ chart::HeatMap head_map(const PlotSubject& subject, const DistanceView& view,
   return map;
 }
 
+// The weight of a key at a distance, of that of the query's own position, when all scores without
+// the bias are equal: exp(-m d), half at ln 2 / m. A window has the weights 1 and 0.
+chart::LineChart weights_chart(const PlotSubject& subject, const std::vector<Slope>& slopes,
+                               size_t every, int64_t window) {
+  PlotSubject far = subject;
+  far.positions = {.step = 1, .list = {}};
+  const int64_t length = std::max(subject.positions.list.back() + 1, kWeightsTo);
+  for (int64_t distance = 1; distance <= length; distance += (length - 1) / kWeightsTo + 1) {
+    far.positions.list.push_back(distance);
+  }
+  const DistanceView view = {.value = {.label = "weight", .unit = "of that at distance 0"}};
+  std::vector<chart::Series> lines;
+  for (size_t head = 0; head < slopes.size(); head += every) {
+    lines.push_back(distance_series(
+        far, view,
+        fmt::format("head {}: half at {:.3g}", head + 1, std::numbers::ln2 / slopes[head].past),
+        [&](int64_t distance) { return std::exp(slopes[head].bias(distance)); }));
+  }
+  lines.push_back(stairs(distance_series(far, view, fmt::format("window {}", window),
+                                         [&](int64_t distance) { return distance < window; })));
+  lines.back().emphasis = true;
+  far.settings += ". Weights of equal scores; half at ln 2 / slope";
+  return on_logarithmic_axis("ALiBi: each head is a soft window", far, view.value,
+                             std::move(lines));
+}
+
 std::vector<Figure> alibi_figures(const PlotValues& values) {
   const bool both = values.choice("direction", {"causal", "both"}) == 1;
   const double future_scale = values.number("future-scale", 0, 1e6);
@@ -79,9 +128,14 @@ std::vector<Figure> alibi_figures(const PlotValues& values) {
   }
   const std::vector<Figure> by_head = {{"heads", head_map(subject, view, slopes)},
                                        {"distance", distance_chart(subject, view, lines)}};
+  chart::LineChart weights =
+      weights_chart(subject, slopes, every, values.integer("window", 1, int64_t{1} << 40));
   subject.settings += fmt::format("; head 1, slope {:.4g}", slopes[0].past);
   const auto first = [&](int64_t distance) { return slopes[0].bias(distance); };
-  return {by_head[0], {"bias", pair_map(subject, view, first)}, by_head[1]};
+  return {by_head[0],
+          {"bias", pair_map(subject, view, first)},
+          by_head[1],
+          {"weights", std::move(weights)}};
 }
 
 PlottedMethod alibi_plot() {
@@ -90,10 +144,87 @@ PlottedMethod alibi_plot() {
           with_positions({{"heads", "number of heads", "8"},
                           {"max-bias", "the last head has slope 2^-max_bias", "8"},
                           {"direction", "causal: the past only; both: encoders", "causal"},
-                          {"future-scale", "slope of keys after the query, as a multiple", "1"}}),
+                          {"future-scale", "slope of keys after the query, as a multiple", "1"},
+                          {"window", "of the box beside the weights", std::to_string(kWindow)}}),
           alibi_figures,
           {{.name = "max_bias", .option = "max-bias"},
            {.name = "future_scale", .option = "future-scale"}}};
+}
+
+// Sandwich (Chi et al. 2022): the product of sinusoidal positions, c(d), as a bias. Between 1 and
+// 10000 the sum over i is close to an integral of cos(u) / u, and c to w/2 (1 - (ln d + gamma) / ln
+// 10000) with Euler's gamma.
+chart::LineChart logarithm_chart(const PlotSubject& past, int64_t width, double first,
+                                 const ByDistance& curve) {
+  chart::Series products = {.name = "p_m . p_n of sinusoids"};  // points, with gaps between
+  const Sinusoid sinusoid({.width = width});
+  const int64_t last = past.positions.list.back();
+  for (int64_t distance = 1; distance <= last; distance *= 2) {
+    const std::vector<double> rows = sinusoid.rows(std::vector<int64_t>{0, distance});
+    products.x.insert(products.x.end(), 2, static_cast<double>(distance));
+    products.y.insert(products.y.end(), {position_products(rows, 2)[1], std::nan("")});
+  }
+  const double half = static_cast<double>(width) / 2;
+  const double slope = (first - curve(last)) / static_cast<double>(last);
+  const auto logarithm = [&](int64_t d) {
+    const double sum = std::log(static_cast<double>(d)) + std::numbers::egamma;
+    return half * (1 - sum / std::log(10000.0));
+  };
+  const auto line = [&](int64_t d) { return first - slope * static_cast<double>(d); };
+  return on_logarithmic_axis(
+      "Sandwich is the product of sinusoids: a logarithm of distance, not a line", past,
+      {.label = "c(d)"},
+      {distance_series(past, {}, "sandwich, c(d)", curve), products,
+       distance_series(past, {}, "logarithm of d", logarithm),
+       distance_series(past, {}, fmt::format("line, as ALiBi: slope {:.2g}", slope), line)});
+}
+
+std::vector<Figure> sandwich_figures(const PlotValues& values) {
+  const bool both = values.choice("direction", {"causal", "both"}) == 1;
+  const int64_t width = values.integer("width", 2, 1 << 20);
+  if (width % 2 != 0) values.refuse("width", "an even number");
+  const int64_t first = values.integer("first-index", 0, 1);
+  const std::vector<double> factors =
+      sandwich_slopes(values.integer("heads", 1, 64), values.number("ratio", 1e-6, 1e6));
+  PlotSubject subject = {"Sandwich",
+                         fmt::format("{} heads, width {}, first_index {}, ratio {}", factors.size(),
+                                     width, first, values.text("ratio")),
+                         positions_of(values)};
+  const std::vector<double> all = sandwich_curve(subject.positions.list, width, first);
+  const auto curve = [&](int64_t distance) {
+    return all[static_cast<size_t>(std::abs(distance) / subject.positions.step)];
+  };
+  const DistanceView view = {.value = {.label = "bias"}, .future = both};
+  std::vector<chart::Series> lines;
+  for (const double factor : factors) {
+    lines.push_back(distance_series(subject, view, fmt::format("head {}", lines.size() + 1),
+                                    [&](int64_t d) { return factor * curve(d); }));
+  }
+  std::vector<Figure> figures = {
+      {"score", pair_map(subject, view, [&](int64_t d) { return factors[0] * curve(d); })},
+      {"distance", distance_chart(subject, view, std::move(lines))}};
+  PlotSubject past = without_zero(subject);
+  past.settings = fmt::format("width {}, first_index {}", width, first);
+  if (first != 0) past.settings += "; equal to p_m . p_n with first_index 0";
+  if (past.positions.list.empty()) return figures;
+  figures.push_back({"logarithm", logarithm_chart(past, width, all[0], curve)});
+  return figures;
+}
+
+PlottedMethod sandwich_plot() {
+  return {"sandwich",
+          "Products of sinusoids as a bias (Chi et al. 2022)",
+          with_positions(
+              {{"heads", "number of heads", "4"},
+               {"width", "of the sinusoids", "128"},
+               {"first-index", "of the sum: 1, or 0 as in a product of sinusoids", "1"},
+               {"ratio", "compression ratio of the last head", fmt::format("{}", kSandwichRatio)},
+               {"direction", "causal: the past only; both: encoders", "causal"}},
+              64),
+          sandwich_figures,
+          {{.name = "sinusoid_width", .option = "width"},
+           {.name = "first_index", .option = "first-index"},
+           {.name = "ratio", .option = "ratio"}}};
 }
 
 // Shaw et al. 2018 (arXiv 1803.02155): the row of the trained tables for each distance.
@@ -138,7 +269,14 @@ std::vector<Figure> t5_figures(const PlotValues& values) {
   const auto bucket = [&](int64_t distance) {
     return static_cast<double>(buckets.bucket(distance));
   };
-  return value_figures("bucket", subject, view, bucket);
+  std::vector<Figure> figures = value_figures("bucket", subject, view, bucket);
+  const PlotSubject past = without_zero(subject);
+  if (past.positions.list.empty()) return figures;
+  figures.push_back(
+      {"steps", on_logarithmic_axis(
+                    "T5: a bucket for each near distance, then steps of the same width", past,
+                    {.label = "bucket"}, {stairs(distance_series(past, {}, "", bucket))})});
+  return figures;
 }
 
 PlottedMethod t5_plot() {
@@ -173,7 +311,8 @@ std::vector<Figure> window_figures(const PlotValues& values) {
 PlottedMethod window_plot() {
   return {"window",
           "A local window of keys",
-          with_positions({{"window", "keys less than this many positions away are seen", "32"},
+          with_positions({{"window", "keys less than this many positions away are seen",
+                           std::to_string(kWindow)},
                           {"direction", "causal: the past only; both: encoders", "causal"}}),
           window_figures,
           {{.name = "window", .option = "window", .nullable = true}}};
@@ -182,7 +321,7 @@ PlottedMethod window_plot() {
 }  // namespace
 
 std::vector<PlottedMethod> distance_plots() {
-  return {alibi_plot(), shaw_plot(), t5_plot(), window_plot()};
+  return {alibi_plot(), sandwich_plot(), shaw_plot(), t5_plot(), window_plot()};
 }
 
 }  // namespace sextant::cli

@@ -26,7 +26,7 @@ PlottedMethod binary_plot() {
   return {"binary",
           "The bits of the position",
           with_positions(with_projections(
-              {{"bits", "number of bits", "8"}, {"levels", "-1,1 or 0,1", "-1,1"}})),
+              {{"bits", "number of bits", "16"}, {"levels", "-1,1 or 0,1", "0,1"}})),
           binary_figures,
           {{.name = "bits", .option = "bits"},
            {.name = "levels",

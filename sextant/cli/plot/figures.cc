@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "sextant/base/error.h"
 #include "sextant/position/position_products.h"
@@ -167,6 +168,36 @@ chart::Series distance_series(const PlotSubject& subject, const DistanceView& vi
     for (size_t i = list.size() - 1; i > 0; --i) add(-list[i]);
   }
   for (const int64_t distance : list) add(distance);
+  return out;
+}
+
+chart::LineChart wavelengths_chart(std::span<const Wavelengths> all, int64_t trained) {
+  chart::LineChart chart;
+  chart.x = {.label = "pair, fastest first"};
+  chart.y = {.label = "wavelength", .unit = "positions", .scale = chart::Scale::kLog10};
+  for (const Wavelengths& one : all) {
+    chart::Series series = {.name = one.name};
+    for (const double frequency : one.frequencies) {
+      series.x.push_back(static_cast<double>(series.x.size()));
+      series.y.push_back(frequency == 0 ? std::nan("") : 2 * std::numbers::pi / frequency);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  if (trained == 0) return chart;
+  chart::Series length = {.name = "trained length", .x = chart.series.at(0).x};
+  length.y.assign(length.x.size(), static_cast<double>(trained));
+  chart.series.push_back(std::move(length));
+  return chart;
+}
+
+chart::Series stairs(const chart::Series& series) {
+  chart::Series out = {.name = series.name};
+  for (size_t n = 0; n < series.x.size(); ++n) {
+    for (size_t from = n == 0 ? 0 : n - 1; from <= n; ++from) {
+      out.x.push_back(series.x[n]);
+      out.y.push_back(series.y[from]);
+    }
+  }
   return out;
 }
 

@@ -57,6 +57,16 @@ chart::HeatMap pair_map(const PlotSubject& subject, const DistanceView& view,
                         const ByDistance& value);
 chart::Series distance_series(const PlotSubject& subject, const DistanceView& view,
                               std::string name, const ByDistance& value);
+// Wavelengths by pair on a logarithmic axis, and the trained length unless it is 0. Pairs with the
+// frequency 0 are gaps.
+struct Wavelengths {
+  std::string name;
+  std::vector<double> frequencies;  // radians per position
+};
+chart::LineChart wavelengths_chart(std::span<const Wavelengths> all, int64_t trained);
+
+// The series as a staircase: each value until the next one's x.
+chart::Series stairs(const chart::Series& series);
 chart::LineChart distance_chart(const PlotSubject& subject, const DistanceView& view,
                                 std::vector<chart::Series> series);
 

@@ -78,38 +78,22 @@ json own_options(const PlottedMethod& method, const PlotRequest& request) {
 }
 
 bool has_type(const json& value, OwnType type, const std::string& plots_default) {
-  switch (type) {
-    case OwnType::kNumber:
-      return value.is_number();
-    case OwnType::kNumbers:
-      return value.is_array() &&
-             std::ranges::all_of(value, [](const json& element) { return element.is_number(); });
-    case OwnType::kString:
-      return value.is_string();
-    case OwnType::kStretch:
-      break;
-  }
+  const auto is_number = [](const json& element) { return element.is_number(); };
+  if (type == OwnType::kNumber) return is_number(value);
+  if (type == OwnType::kNumbers) return value.is_array() && std::ranges::all_of(value, is_number);
+  if (type == OwnType::kString) return value.is_string();
   // As text the plot's option accepts JSON and its default, too, and the method does not.
   return value.is_object() || (value.is_string() && value != plots_default &&
                                !json::accept(value.get_ref<const std::string&>()));
 }
 
-std::string words_of(OwnType type) {
-  switch (type) {
-    case OwnType::kNumber:
-      return "a number";
-    case OwnType::kNumbers:
-      return "a list of numbers";
-    case OwnType::kString:
-      return "a string";
-    case OwnType::kStretch:
-      break;
-  }
-  return "a short form as yarn*8 or an object as of rope_scaling";
-}
+// By OwnType.
+constexpr std::string_view kTypes[] = {"a number", "a list of numbers", "a string",
+                                       "a short form as yarn*8 or an object as of rope_scaling"};
 
 std::string expected_values(const OwnOption& option) {
-  if (option.values.empty()) return words_of(option.type) + (option.nullable ? " or null" : "");
+  const std::string type(kTypes[static_cast<size_t>(option.type)]);
+  if (option.values.empty()) return type + (option.nullable ? " or null" : "");
   std::vector<std::string> own;
   for (const auto& [value, here] : option.values) own.push_back(value);
   if (option.nullable) own.emplace_back("null");

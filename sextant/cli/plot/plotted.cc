@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "sextant/base/error.h"
@@ -21,12 +22,20 @@ std::span<const PlottedMethod> plotted_methods() {
   static const std::vector<PlottedMethod> methods = [] {
     std::vector<PlottedMethod> all = {rope_plot()};
     for (auto* const plots : {distance_plots, vector_plots, stretch_plots}) {
-      for (PlottedMethod& plot : plots()) all.push_back(std::move(plot));
+      std::ranges::move(plots(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &PlottedMethod::name);
     return all;
   }();
   return methods;
+}
+
+std::vector<Figure> figures_of(const std::string& method,
+                               std::map<std::string, std::string> texts) {
+  const auto plot = std::ranges::find(plotted_methods(), method, &PlottedMethod::name);
+  if (plot == plotted_methods().end()) fail("plot " + not_plotted(method, {}));
+  for (const PlotOption& option : plot->options) texts.insert({option.name, option.otherwise});
+  return plot->figures(PlotValues(method, std::move(texts)));
 }
 
 std::string nothing_to_draw(std::string_view name) {

@@ -46,7 +46,7 @@ class PlotValues {
   std::map<std::string, std::string> texts_;
 };
 
-// Numbers without a picture: written as CSV, and printed.
+// Numbers without a picture: written as CSV, and printed; NaN as a dash.
 struct NumberTable {
   std::string title;
   std::vector<std::string> columns;  // of the numbers; the first column of the file is `name`
@@ -55,7 +55,8 @@ struct NumberTable {
 
 struct Figure {
   std::string name;  // the last part of the file name: "similarity"
-  std::variant<chart::LineChart, chart::HeatMap, chart::PlaneChart, NumberTable> chart;
+  std::variant<chart::LineChart, chart::HeatMap, chart::PlaneChart, chart::Panels, NumberTable>
+      chart;
 };
 
 // The JSON values of a method's option.
@@ -88,6 +89,10 @@ struct PlottedMethod {
 
 // Sorted by name.
 std::span<const PlottedMethod> plotted_methods();
+
+// The figures of a plotted method with these option values, and defaults for the others. Throws
+// Error for an unknown method.
+std::vector<Figure> figures_of(const std::string& method, std::map<std::string, std::string> texts);
 
 // The reason why a method cannot be drawn; empty if it can.
 std::string nothing_to_draw(std::string_view name);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "sextant/base/random.h"
 #include "sextant/position/position_products.h"
@@ -50,26 +52,37 @@ chart::HeatMap map_of(const PlotSubject& subject, const std::string& title, cons
   return map;
 }
 
-chart::LineChart distance_lines(const PlotSubject& subject, const std::vector<Product>& products,
-                                const NumberTable& explained) {
+// Products without W above, and behind the W of each head below.
+chart::Panels distance_panels(const PlotSubject& subject, const std::vector<Product>& products,
+                              const NumberTable& explained) {
   const DistanceView view = {.value = {.label = "product", .unit = "standard deviations"},
                              .future = true};
-  std::vector<chart::Series> series;
+  std::vector<chart::Series> without, behind;
   for (size_t n = 0; n < products.size(); ++n) {
-    series.push_back(by_distance(subject.positions, standardised(products[n].matrix), view.future));
-    const std::string name = n == 0   ? products[0].name
-                             : n == 1 ? "random W"
-                                      : fmt::format("head {}", n);
+    chart::Series line =
+        by_distance(subject.positions, standardised(products[n].matrix), view.future);
+    const std::string name = n == 0 ? products[0].name : fmt::format("head {}", n);
     const double share = explained.rows[n].second[0];  // of the past
-    series.back().name = std::isnan(share) ? name : fmt::format("{}: {:.2f}", name, share);
-    if (n < 2) continue;
-    series.back().low.clear();
-    series.back().high.clear();
+    line.name = std::isnan(share) ? name : fmt::format("{}: {:.0f} %", name, 100 * share);
+    if (n > 1) {
+      line.low.clear();
+      line.high.clear();
+    }
+    (n == 0 ? without : behind).push_back(std::move(line));
   }
-  chart::LineChart chart = distance_chart(subject, view, std::move(series));
-  chart.title = subject.title + ": products with and without W against distance";
-  chart.subtitle += ". Names: share of the past's variance that distance explains";
-  return chart;
+  const auto part = [&](std::vector<chart::Series> series, const std::string& words) {
+    chart::LineChart chart = distance_chart(subject, view, std::move(series));
+    chart.subtitle = words;
+    chart.height = 250;
+    return chart;
+  };
+  return {
+      .title = subject.title + ": products with and without W against distance",
+      .subtitle = subject.settings,
+      .parts = {part(std::move(without),
+                     "Without W. Percent: how much of the product's variance among earlier keys "
+                     "distance explains"),
+                part(std::move(behind), "Behind random W; the band is that of head 1")}};
 }
 
 NumberTable explained_by_distance(const std::vector<Product>& products, int64_t count) {
@@ -104,7 +117,7 @@ std::vector<Figure> projected_figures(const PlotValues& values, const PlotSubjec
                                  values.text("seed"));
   return {{"product", map_of(subject, "products without W", products[0], "p_i . p_j")},
           {"random-w", map_of(random, "products with random W", products[1], "p_i W_q W_k^T p_j")},
-          {"explained-distance", distance_lines(random, products, explained)},
+          {"explained-distance", distance_panels(random, products, explained)},
           {"explained", explained}};
 }
 
@@ -113,7 +126,7 @@ std::vector<Figure> added_figures(const PlotValues& values, const PlotSubject& s
   std::vector<Figure> all =
       vector_figures(subject, rows, cosines(rows, subject.positions.list.size()),
                      {.label = "similarity", .unit = "cosine"});
-  for (Figure& figure : projected_figures(values, subject, rows)) all.push_back(std::move(figure));
+  std::ranges::move(projected_figures(values, subject, rows), std::back_inserter(all));
   return all;
 }
 

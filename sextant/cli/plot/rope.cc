@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
@@ -102,7 +103,7 @@ std::vector<Figure> figures_by_options(const PlotValues& values) {
 
 std::vector<PlotOption> rope_plot_options() {
   return {{"dim", "head size", "64"},
-          {"rotated", "channels that turn: an even number, or all", "all"},
+          {"rotated", "channels that are rotated: an even number, or all", "all"},
           {"base", "longest wavelength / 2 pi", "10000"},
           {"pairing", "half-split or interleaved", "half-split"},
           {"pair",
@@ -123,10 +124,11 @@ std::vector<OwnOption> rope_own_options() {
 std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch& named,
                                  const json& stretch) {
   const int64_t dim = values.integer("dim", 1, 4096);
-  const int64_t turning = values.text("rotated") == "all" ? dim : values.integer("rotated", 0, dim);
+  const int64_t rotating =
+      values.text("rotated") == "all" ? dim : values.integer("rotated", 0, dim);
   const size_t pairing = values.choice("pairing", {"half-split", "interleaved"});
   const RotaryOptions options = {
-      .dim = turning,
+      .dim = rotating,
       .base = values.number("base", 1e-3, 1e30),
       .pairing = pairing == 0 ? Pairing::kHalfSplit : Pairing::kInterleaved};
   const Positions positions = positions_of(values);
@@ -137,7 +139,7 @@ std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch&
       .trained = scaling.original_length > 0 ? scaling.original_length : named.trained,
       .plain = plain,
       .stretched = stretched(plain, stretch_of(scaling, values.integer("length", 1, kMostLength)))};
-  std::string settings = fmt::format("{} of {} channels turn, {}, base {}", turning, dim,
+  std::string settings = fmt::format("{} of {} channels rotated, {}, base {}", rotating, dim,
                                      values.text("pairing"), options.base);
   if (!named.name.empty()) settings += ", " + named.name;
   if (scaling.original_length > 0) settings += fmt::format(" of {}", scaling.original_length);
@@ -152,12 +154,14 @@ std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch&
   add_plain(std::get<chart::LineChart>(distance->chart), subject, spectra, dim);
   const std::string pair = values.text("pair");
   if (plain.pairs.empty() && pair != "auto") {
-    fail(fmt::format("plot {}: --pair: expected auto, as no channel turns, but got {}",
+    fail(fmt::format("plot {}: --pair: expected auto, as no channel is rotated, but got {}",
                      values.method(), pair));
   }
   if (plain.pairs.empty()) return figures;
+  figures.push_back({"terms", terms_chart(subject, spectra)});
   figures.push_back({"bound", bound_chart(subject, spectra)});
-  figures.push_back({"pair", pair_chart(values, subject, spectra)});
+  std::ranges::move(plane_figures(values, subject, spectra), std::back_inserter(figures));
+  if (!named.name.empty()) figures.push_back({"numbers", numbers_of(spectra)});
   return figures;
 }
 

@@ -21,9 +21,10 @@ struct PlottedStretch {
   int64_t trained = 128;  // L
 };
 
-// The vectors of each position, their scores between positions and by distance, the bound of the
-// far decay, and one pair of channels in the plane. `stretch` is rope's option of that name as
-// JSON; null for none.
+// The vectors of each position, their scores between positions and by distance, the terms of these,
+// the bound of the far decay, one pair of channels in the plane, and a query and a key before and
+// after a shift. With a stretch also neighbours before and after it, a fast, a middle and a slow
+// pair, and numbers. `stretch` is rope's option of that name as JSON; null for none.
 std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch& named,
                                  const nlohmann::json& stretch);
 
@@ -34,13 +35,24 @@ struct TwoSpectra {
   Spectrum plain, stretched;
 };
 
-// The upper bound of the far decay (far_decay.h) and the score of equal vectors, by distance, times
-// the square of the gain.
+// The terms of the score of equal vectors, cos(d theta_f) of each pair and distance, and below them
+// their mean, that score without the gain.
+chart::Panels terms_chart(const PlotSubject& subject, const TwoSpectra& spectra);
+
+// The upper bound of the far decay (far_decay.h), divided by its value at distance 0, and the score
+// of equal vectors, to a distance of at least 1023, times the square of the gain.
 chart::LineChart bound_chart(const PlotSubject& subject, const TwoSpectra& spectra);
 
-// Pair `--pair` of channels as a point of the plane, rotated by the positions; a second panel shows
-// it stretched. A gain is left out, as the subtitle then says.
-chart::PlaneChart pair_chart(const PlotValues& values, const PlotSubject& subject,
-                             const TwoSpectra& spectra);
+// Figures of pairs as points of the plane, without the gain: `pair`, that of `--pair` rotated by
+// the positions; `shift`, a query and a key in it, not rotated, at two positions, and at both of
+// these moved by the same, with the same angle between; of a stretch also `neighbours`, the first
+// positions of the fastest pair before and after, and `pairs`, a fast, a middle and a slow one.
+std::vector<Figure> plane_figures(const PlotValues& values, const PlotSubject& subject,
+                                  const TwoSpectra& spectra);
+
+// The base whose frequencies these are, up to a common factor; NaN if there is none.
+double base_of(const Spectrum& spectrum);
+// Base, radians a position of the fastest pair, and score of neighbours, before and after.
+NumberTable numbers_of(const TwoSpectra& spectra);
 
 }  // namespace sextant::cli

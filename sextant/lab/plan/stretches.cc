@@ -47,14 +47,19 @@ json stretch_named(std::string_view name, double factor) {
   return stretch;
 }
 
+int64_t default_window(std::string_view method, int64_t trained) {
+  return method == "self-extend" ? (trained + 3) / 4 : (trained + 1) / 2;
+}
+
+ChunkSizes default_chunks(int64_t trained) {
+  return {.size = (3 * trained + 3) / 4, .local = trained / 8};
+}
+
 json piecewise_options(std::string_view method, int64_t trained, int64_t reach) {
-  const auto shrink = [&](int64_t window) {
-    return static_cast<double>(reach - window) / static_cast<double>(trained - window);
-  };
-  if (method == "leaky-rerope") return {{"factor", shrink(trained / 2)}};
-  if (method == "self-extend") {
-    return {{"group", static_cast<int64_t>(std::ceil(shrink(trained / 4)))}};
-  }
+  const int64_t window = default_window(method, trained);
+  const double factor = static_cast<double>(reach - window) / static_cast<double>(trained - window);
+  if (method == "leaky-rerope") return {{"factor", factor}};
+  if (method == "self-extend") return {{"group", static_cast<int64_t>(std::ceil(factor))}};
   return json::object();
 }
 

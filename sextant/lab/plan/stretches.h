@@ -23,6 +23,14 @@ nlohmann::json stretch_named(std::string_view name, double factor);
 // paper's ramp, and only the fastest pair with the ramp of the authors' code.
 inline constexpr double kFewTurns = 8;
 
+// The methods' own defaults for a model that was trained on `trained` positions: `window` of
+// rerope, leaky-rerope and self-extend, `chunk_size` and `local_window` of dual-chunk.
+int64_t default_window(std::string_view method, int64_t trained);
+struct ChunkSizes {
+  int64_t size = 0, local = 0;
+};
+ChunkSizes default_chunks(int64_t trained);
+
 // The options with which a piecewise rotation (leaky-rerope, self-extend) shrinks the distances
 // beyond its default window so that the longest distance, `reach`, maps to at most `trained` (L,
 // smaller than `reach`). Empty for other methods.
