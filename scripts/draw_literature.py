@@ -42,6 +42,7 @@ import textwrap
 import tomllib
 
 import chinese_pages
+import lesson_pages
 import literature_numbers
 import page_blocks
 from page_blocks import ROOT
@@ -310,8 +311,11 @@ def compare_numbers():
         for name, text in texts(language):
             rows = literature_numbers.compared(linked(text, language), flat, language)
             found += [(f"{path.name}: {name}", *row) for row in rows]
-    for path, text in chinese_pages.paragraphs():
-        rows = literature_numbers.compared(text, path.read_text("utf-8"), "zh")
+    others = [(path, "zh", text) for path, text in chinese_pages.paragraphs()]
+    for path, language, text in others + lesson_pages.paragraphs():
+        flat = " ".join(path.read_text("utf-8").split()) if language == "en" else \
+            path.read_text("utf-8")
+        rows = literature_numbers.compared(lesson_pages.joined(text, language), flat, language)
         found += [(path.name, *row) for row in rows]
     differ = [each for each in found if each[2] != each[3]]
     for where, key, on_page, in_data in differ:
@@ -350,6 +354,7 @@ def main(arguments):
         if not given.check:  # the pages print them
             page_blocks.write(wanted, False, RUN)
     wanted |= {path: page(language) for language, path in PAGES.items()} | chinese_pages.pages()
+    wanted |= lesson_pages.pages()
     wanted |= {path: literature_numbers.remarked(path.read_text("utf-8")) for path in METHODS}
     return page_blocks.write(wanted, given.check, RUN)
 

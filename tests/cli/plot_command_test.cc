@@ -248,7 +248,8 @@ TEST_F(PlotCommand, ListsWhatItCanDraw) {
     EXPECT_THAT(outcome.words, HasSubstr("\n  " + method.name + " "));
   }
 #ifdef SEXTANT_HAS_LABORATORY
-  EXPECT_THAT(outcome.words, AllOf(HasSubstr("\n  fire "), HasSubstr("\nnone: nothing to draw")));
+  EXPECT_THAT(outcome.words,
+              AllOf(HasSubstr("\n  fire "), HasSubstr("\nlearned: nothing to draw")));
 #else
   EXPECT_THAT(outcome.words, HasSubstr("in a build with libtorch"));
 #endif

@@ -1,4 +1,4 @@
-"""Checks every command of docs/literature.md: literature_commands_test.py PROGRAM
+"""Checks every command of docs/literature.md and learn.md: literature_commands_test.py PROGRAM
 
 Surveys are planned (--smoke --dry-run), those that differ in their methods only in one; plots go to
 a temporary folder; `methods` must list the methods, and of the Python commands the arguments are
@@ -18,14 +18,18 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import draw_literature  # noqa: E402
+import lesson_pages  # noqa: E402
 
 METHODS = ROOT / "docs/methods"  # enough text to plan with
 
 
 def all_commands():
-    """The commands of the page, without repetitions."""
+    """The commands of the page and of the lesson, without repetitions."""
     entries = draw_literature.items() + draw_literature.misprints()
-    return list(dict.fromkeys(each for entry in entries for each in entry["commands"]))
+    commands = [each for entry in entries for each in entry["commands"]]
+    for step in lesson_pages.steps():
+        commands += [step["command"], f"python3 scripts/check_literature.py {step['check']}"]
+    return list(dict.fromkeys(commands))
 
 
 def names_of_checks():
@@ -116,6 +120,21 @@ def complaint(program, known, command):
     return None if ended.returncode == 0 else ended.stderr.strip() or f"exit {ended.returncode}"
 
 
+def lesson_complaint(program):
+    """Says how the pictures of `plot lesson` differ from those of the page, or returns None."""
+    expected = [f"lesson-{n:02}-{name}.svg" for n, step in enumerate(lesson_pages.steps(), 1)
+                for name in step["pictures"]]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([program, "plot", "lesson", "--as", "svg", "--out", folder], check=True,
+                       capture_output=True)
+        drawn = {path.name: path.read_bytes() for path in pathlib.Path(folder).glob("*.svg")}
+    if sorted(drawn) != sorted(expected):
+        return f"plot lesson: expected {expected}, but got {sorted(drawn)}"
+    stale = [name for name, text in drawn.items()
+             if (ROOT / "docs/images/methods" / name[len("lesson-00-"):]).read_bytes() != text]
+    return f"plot lesson: not those of docs/images/methods: {stale}" if stale else None
+
+
 def main(program):
     commands = all_commands()
     known = known_methods(program)
@@ -123,6 +142,7 @@ def main(program):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         found = zip(alone, pool.map(lambda each: complaint(program, known, each), alone))
         failed = [f"{command}: {said}" for command, said in found if said]
+    failed += filter(None, [lesson_complaint(program)])
     print(f"{len(commands)} commands, {len(failed)} failed", *failed, sep="\n")
     return 1 if failed or not commands else 0
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import chinese_pages  # noqa: E402
 import draw_literature  # noqa: E402
+import lesson_pages  # noqa: E402
 import literature_numbers as numbers  # noqa: E402
 
 METHODS = ROOT / "docs/methods"
@@ -67,6 +68,16 @@ class LiteratureTest(unittest.TestCase):
         for language in ("en", "zh"):
             for link in re.findall(r"\]\(#([^)]+)\)", draw_literature.page(language)):
                 self.assertIn(link, anchors)
+
+    def test_the_lesson_has_twelve_steps_with_a_picture_each(self):
+        steps = lesson_pages.steps()
+        self.assertEqual(len(steps), 12)
+        for step in steps:
+            self.assertTrue(step["pictures"], step["en"])
+            for language in ("en", "zh"):
+                self.assertEqual(numbers.typed(step[f"text_{language}"]), [])
+                self.assertTrue(numbers.KEY.search(step[f"number_{language}"]), step["en"])
+                self.assertEqual(numbers.typed(step[f"number_{language}"]), [])
 
     def test_no_measured_number_is_typed(self):
         for language in ("en", "zh"):

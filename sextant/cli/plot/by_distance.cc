@@ -295,6 +295,30 @@ PlottedMethod t5_plot() {
             .values = {{"true", "both"}, {"false", "causal"}}}}};
 }
 
+// No positions: where all scores are equal, a query shares its weight among the keys that the
+// causal mask lets it see.
+std::vector<Figure> none_figures(const PlotValues& values) {
+  const PlotSubject subject = {"No positions", "equal scores, causal", positions_of(values)};
+  chart::HeatMap map = square_map(subject, "order comes from the causal mask alone");
+  map.value = {.label = "weight", .scale = chart::Scale::kLog10};
+  for (const int64_t query : subject.positions.list) {
+    for (const int64_t key : subject.positions.list) {
+      map.values.push_back(key > query ? std::nan("") : 1 / static_cast<double>(query + 1));
+    }
+  }
+  const auto weight = [](int64_t query) { return 1 / static_cast<double>(query + 1); };
+  const DistanceView view = {.value = map.value};
+  chart::LineChart line =
+      distance_chart(subject, view, {distance_series(subject, view, "", weight)});
+  line.title = "No positions: weight of each key against the position of the query";
+  line.x = {.label = "query position", .unit = "tokens"};
+  return {{"weights", std::move(map)}, {"position", std::move(line)}};
+}
+
+PlottedMethod none_plot() {
+  return {"none", "No positions behind a causal mask", with_positions({}, 64), none_figures};
+}
+
 // A local window: a query attends to the keys less than `window` positions away.
 std::vector<Figure> window_figures(const PlotValues& values) {
   const int64_t window = values.integer("window", 1, int64_t{1} << 40);
@@ -321,7 +345,7 @@ PlottedMethod window_plot() {
 }  // namespace
 
 std::vector<PlottedMethod> distance_plots() {
-  return {alibi_plot(), sandwich_plot(), shaw_plot(), t5_plot(), window_plot()};
+  return {alibi_plot(), none_plot(), sandwich_plot(), shaw_plot(), t5_plot(), window_plot()};
 }
 
 }  // namespace sextant::cli

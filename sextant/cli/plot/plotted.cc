@@ -16,11 +16,12 @@ namespace sextant::cli {
 std::vector<PlottedMethod> distance_plots();  // by_distance.cc
 std::vector<PlottedMethod> vector_plots();    // by_vectors.cc
 PlottedMethod rope_plot();
+PlottedMethod lesson_plot();  // lesson.cc
 std::vector<PlottedMethod> stretch_plots();
 
 std::span<const PlottedMethod> plotted_methods() {
   static const std::vector<PlottedMethod> methods = [] {
-    std::vector<PlottedMethod> all = {rope_plot()};
+    std::vector<PlottedMethod> all = {rope_plot(), lesson_plot()};
     for (auto* const plots : {distance_plots, vector_plots, stretch_plots}) {
       std::ranges::move(plots(), std::back_inserter(all));
     }
@@ -39,10 +40,6 @@ std::vector<Figure> figures_of(const std::string& method,
 }
 
 std::string nothing_to_draw(std::string_view name) {
-  if (name == "none") {
-    return "none: nothing to draw: it adds nothing to scores, and order comes from the causal mask "
-           "alone";
-  }
   if (name == "learned") return "learned: nothing to draw: its table is all training";
   return "";
 }
