@@ -42,7 +42,8 @@ def template(language):
         parts += [f"## {number}. {step[language]}", step[f"text_{language}"],
                   *(f"![{step[language]}](images/methods/{name}.svg)" for name in step["pictures"]),
                   NUMBER[language] + step[f"number_{language}"],
-                  f"```\n{step['command']}\npython3 scripts/check_literature.py {step['check']}\n```"]
+                  f"```\n{step['command']}\n"
+                  f"python3 scripts/check_literature.py {step['check']}\n```"]
     return parts
 
 
