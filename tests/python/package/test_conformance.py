@@ -1,5 +1,7 @@
 """The command sextant.conformance passes on our library and notices wrong results."""
 
+import contextlib
+import io
 import pathlib
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import torch
 
 import sextant
 from sextant.conformance import run_case
+from sextant.conformance.__main__ import main
 from sextant.conformance.runner import find_cases, own_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -20,6 +23,12 @@ class Conformance(unittest.TestCase):
     def run_on(self, *paths):
         return subprocess.run([sys.executable, "-m", "sextant.conformance", *map(str, paths)],
                               capture_output=True, text=True, check=False)
+
+    def refused(self, *paths):
+        """The message of the command about paths that it refuses."""
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(main([*map(str, paths)]), 2)
+        return said.getvalue()
 
     def test_golden_cases(self):
         folders = [ROOT / "tests" / "golden" / "data"]
@@ -53,9 +62,7 @@ class Conformance(unittest.TestCase):
         self.assertEqual(len(shares), 1)
 
     def test_a_path_that_is_not_there(self):
-        done = self.run_on("no-such-folder")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("no-such-folder", done.stderr)
+        self.assertIn("no-such-folder", self.refused("no-such-folder"))
 
     def test_a_file_that_is_no_case_is_an_error(self):
         good = (ROOT / "tests" / "golden" / "data" / "ssmax.safetensors").read_bytes()
@@ -64,15 +71,13 @@ class Conformance(unittest.TestCase):
             for data in (b"", b"PK", good[:100], good[:-8], b"\x02" + 7 * b"\0" + b"[]",
                          good.replace(b"__metadata__", b"__metadatum_")):
                 path.write_bytes(data)
-                done = self.run_on(path)
-                self.assertEqual(done.returncode, 2, done.stderr)
-                self.assertIn(f"{path}: expected safetensors with the text `meta`", done.stderr)
+                self.assertIn(f"{path}: expected safetensors with the text `meta`",
+                              self.refused(path))
 
     def test_a_folder_without_cases_is_an_error(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = self.run_on(ROOT / "tests" / "golden" / "data", folder)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(f"{folder}: expected golden cases (*.safetensors or *.npz)", done.stderr)
+            self.assertIn(f"{folder}: expected golden cases (*.safetensors or *.npz)",
+                          self.refused(ROOT / "tests" / "golden" / "data", folder))
 
 
 if __name__ == "__main__":
