@@ -106,6 +106,7 @@ class YamlReader {
       const size_t line = event_.start_mark.line;
       if (event_.type != YAML_SCALAR_EVENT) wrong("expected a key that is a scalar", line);
       const std::string key = text_of_event();
+      count(key.size(), line);
       next();
       json member = value(depth + 1);
       if (key == "<<") {

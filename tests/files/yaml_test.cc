@@ -74,6 +74,12 @@ TEST(Yaml, IsBounded) {
   EXPECT_EQ(read(copies + "]\n").at("b").size(), 30);
   for (int n = 0; n < 10; ++n) copies += ", *a";
   refuses_yaml(copies + "]\n", "file: line 2: expected at most 1048576 values and bytes");
+  // Long keys, many times.
+  std::string keys = "a: &a {? " + std::string(30'000, 'x') + " : y}\nb: [*a";
+  for (int n = 1; n < 30; ++n) keys += ", *a";
+  EXPECT_EQ(read(keys + "]\n").at("b").size(), 30);
+  for (int n = 0; n < 10; ++n) keys += ", *a";
+  refuses_yaml(keys + "]\n", "file: line 2: expected at most 1048576 values and bytes");
 }
 
 }  // namespace
