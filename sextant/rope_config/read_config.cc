@@ -73,8 +73,8 @@ ReadRopeConfig read_dialect(const std::string& marked, const Overrides& override
     return {"flags", "", read_flags(bytes, overrides)};
   }
   fail(
-      "config: expected a config.json, a GGUF file or flags of llama.cpp or vLLM, as a line or in "
-      "a compose file, of at most 64 KB");
+      "config: expected a config.json, a GGUF file, or flags of llama.cpp or vLLM (a line or a "
+      "compose file of less than 64 KB)");
 }
 
 }  // namespace
