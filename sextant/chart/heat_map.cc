@@ -260,7 +260,7 @@ Drawing draw(const HeatMap& map, const Canvas& canvas) {
   double top = 8;
   if (canvas.heading) body += heading(map.title, map.subtitle, canvas.width, top);
 
-  // Square matrices have square cells; other maps fill the canvas.
+  // Maps without square cells fill the canvas.
   const std::vector<Mark> rows =
       marks(map.rows, canvas.height * 0.75, map.rows.names.empty() ? 40 : 13);
   const std::string row_title = shortened(axis_title(map.y), kTickSize, canvas.width - 24);
@@ -274,7 +274,7 @@ Drawing draw(const HeatMap& map, const Canvas& canvas) {
   const double right = std::max(bar_room(map, range, canvas.height), canvas.right);
   plot.width = std::max(canvas.width - plot.left - right, 40.0);
   plot.height = std::max(canvas.height - plot.top - 44, 40.0);
-  const bool square = map.rows.count == map.columns.count && canvas.right == 0;
+  const bool square = map.rows.count == map.columns.count && canvas.square;
   if (square) plot.height = plot.width = std::min(plot.width, 440.0);
   const Box bar = {plot.right() + kBarGap, plot.top, kBarWidth, plot.height};
 

@@ -14,6 +14,7 @@ namespace sextant::chart {
 Drawing draw(const Panels& panels, const Canvas& canvas) {
   Canvas inner = canvas;
   inner.heading = true;
+  inner.square = false;
   const auto draw_part = [&](auto part) -> Drawing {  // its subtitle is its only heading
     part.title.clear();
     inner.height = part.height;

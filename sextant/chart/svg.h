@@ -30,6 +30,7 @@ struct Canvas {
   bool end_labels = true;      // names at the ends of lines; otherwise a legend elsewhere
   bool hover = true;           // the viewer's own tooltips
   double left = 0, right = 0;  // at least so much room beside the plot, so that panels line up
+  bool square = true;          // square matrices have square cells
 };
 
 struct Drawing {

@@ -1,6 +1,6 @@
 // Encodings drawn as a value by distance: the biases of ALiBi and Sandwich, the rows of Shaw's
-// tables, T5's buckets and the keys of a local window. Each is a map of queries and keys and a line
-// by distance; ALiBi has a map of its heads, too.
+// tables, T5's buckets, the keys of a local window and the weights without any. Each is a map of
+// queries and keys and a line by distance; ALiBi has a map of its heads, too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +18,10 @@
 
 namespace sextant::cli {
 namespace {
+
+constexpr int64_t kWindow = 32;       // of window, and beside ALiBi's weights
+constexpr int64_t kWeightsTo = 1024;  // distances, at least
+constexpr size_t kMostLines = 12;     // the line chart skips further heads, the map does not
 
 // `name` is that of the map's file.
 std::vector<Figure> value_figures(const std::string& name, const PlotSubject& subject,
@@ -42,12 +46,8 @@ PlotSubject without_zero(PlotSubject subject) {
 }
 
 // ALiBi (Press, Smith and Lewis 2021): a penalty that grows linearly with distance, with one slope
-// per head. For keys on both sides of the query it is symmetric unless future_scale is not 1.
-constexpr int64_t kWindow = 32;       // of window, and beside ALiBi's weights
-constexpr int64_t kWeightsTo = 1024;  // distances, at least
-constexpr size_t kMostLines = 12;     // the line chart skips further heads, the map does not
-
-// The slope of a head for keys before and after the query.
+// per head. For keys on both sides of the query it is symmetric unless future_scale is not 1. A
+// Slope is that of a head for keys before and after the query.
 struct Slope {
   double past = 0, future = 0;
   double bias(int64_t distance) const {

@@ -34,7 +34,7 @@ std::vector<LessonPicture> lesson_pictures() {
           {10, "pi-pair", "pi", "pair"},
           {10, "pi-neighbours", "pi", "neighbours"},
           {11, "stretches-wavelengths", "stretches", "wavelengths"},
-          {11, "yarn-pairs", "yarn", "pairs"},
+          {11, "yarn-pairs", "yarn-8-turns", "pairs"},
           {12, "alibi-weights", "alibi", "weights"},
           {12,
            "sandwich-logarithm",

@@ -71,6 +71,7 @@ chart::LineChart bound_chart(const PlotSubject& subject, const TwoSpectra& spect
   chart::LineChart chart = distance_chart(far, view, std::move(series));
   chart.title = subject.title + ": the bound of the far decay against distance";
   chart.subtitle += "; the bound as a share of its value at 0";
+  if (largest != 1) chart.subtitle += ", times the squared gain";
   return chart;
 }
 

@@ -172,13 +172,14 @@ chart::PlaneChart pairs_chart(const PlotSubject& subject, const TwoSpectra& spec
     if (std::abs(shares[f] - 0.5) < std::abs(shares[middle] - 0.5)) middle = f;
   }
   for (const size_t pair : {size_t{0}, middle, slow}) {
-    const double share = shares[pair];
+    const double share = shares[pair], frequency = frequency_of(spectra.stretched, pair);
     const std::string words = share > 0.9999   ? "kept"
                               : share < 0.0001 ? "interpolated"
                                                : fmt::format("{:.0f} % kept", 100 * share);
-    chart.panels.push_back(panel(fmt::format("Pair {}: {}, {:.4g} a circle", pair, words,
-                                             kCircle / frequency_of(spectra.stretched, pair)),
-                                 spectra, spectra.stretched, pair, subject.positions.list));
+    const std::string name = frequency == 0 ? fmt::format("Pair {}: not rotated", pair)
+                                            : fmt::format("Pair {}: {}, {:.4g} a circle", pair,
+                                                          words, kCircle / frequency);
+    chart.panels.push_back(panel(name, spectra, spectra.stretched, pair, subject.positions.list));
   }
   return chart;
 }

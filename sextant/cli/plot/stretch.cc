@@ -55,7 +55,7 @@ std::vector<Wavelengths> wavelengths_of(const RotaryOptions& options, int64_t tr
   const RopeScalingContext context = {
       .base = options.base, .pairs = options.dim / 2, .original_length = trained};
   std::vector<Wavelengths> out;
-  for (const std::string name : {"rope", "pi", "ntk", "yarn"}) {
+  for (const std::string name : {"rope", "pi", "ntk", "yarn-8-turns"}) {
     Spectrum spectrum = plain;
     out.push_back({.name = name, .frequencies = {}});
     if (name != "rope") {
