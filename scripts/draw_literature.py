@@ -38,14 +38,13 @@ import pathlib
 import re
 import subprocess
 import sys
-import textwrap
 import tomllib
 
 import chinese_pages
 import lesson_pages
 import literature_numbers
 import page_blocks
-from page_blocks import ROOT
+from page_blocks import ROOT, wrapped
 
 DATA = ROOT / "docs/data/literature"
 METHODS = sorted((ROOT / "docs/methods").glob("*.md"))
@@ -114,14 +113,6 @@ def formulas():
 
 def conditions():
     return json.loads((DATA.parent / "conditions.json").read_text("utf-8"))
-
-
-def wrapped(text, language):
-    """Lines of at most 100 columns; a Chinese paragraph is one line: a break would show as a space.
-    """
-    if language == "zh":
-        return text
-    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def command_block(commands):
@@ -315,7 +306,7 @@ def compare_numbers():
     for path, language, text in others + lesson_pages.paragraphs():
         flat = " ".join(path.read_text("utf-8").split()) if language == "en" else \
             path.read_text("utf-8")
-        rows = literature_numbers.compared(lesson_pages.joined(text, language), flat, language)
+        rows = literature_numbers.compared(text, flat, language)
         found += [(path.name, *row) for row in rows]
     differ = [each for each in found if each[2] != each[3]]
     for where, key, on_page, in_data in differ:

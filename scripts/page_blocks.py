@@ -5,6 +5,7 @@ A block of a kind is the lines between `<!-- KIND:NAME -->` and `<!-- /KIND -->`
 import pathlib
 import re
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -17,6 +18,14 @@ def paragraph(*sentences):
             lines.append("  " if lines[0].startswith("* ") else "")
         lines[-1] += word if not lines[-1].strip() else " " + word
     return "\n".join(lines) + "\n"
+
+
+def wrapped(text, language):
+    """Lines of at most 100 columns; a Chinese paragraph is one line: a break would show as a space.
+    """
+    if language == "zh":
+        return text
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def table(head, rows):

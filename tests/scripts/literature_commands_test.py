@@ -28,7 +28,7 @@ def all_commands():
     entries = draw_literature.items() + draw_literature.misprints()
     commands = [each for entry in entries for each in entry["commands"]]
     for step in lesson_pages.steps():
-        commands += [step["command"], f"python3 scripts/check_literature.py {step['check']}"]
+        commands += step["commands"]
     return list(dict.fromkeys(commands))
 
 
@@ -123,7 +123,7 @@ def complaint(program, known, command):
 def lesson_complaint(program):
     """Says how the pictures of `plot lesson` differ from those of the page, or returns None."""
     expected = [f"lesson-{n:02}-{name}.svg" for n, step in enumerate(lesson_pages.steps(), 1)
-                for name in step["pictures"]]
+                for picture in step["pictures"] for name in [picture["name"]]]
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([program, "plot", "lesson", "--as", "svg", "--out", folder], check=True,
                        capture_output=True)

@@ -74,6 +74,7 @@ class LiteratureTest(unittest.TestCase):
         self.assertEqual(len(steps), 12)
         for step in steps:
             self.assertTrue(step["pictures"], step["en"])
+            self.assertTrue(step["commands"], step["en"])
             for language in ("en", "zh"):
                 self.assertEqual(numbers.typed(step[f"text_{language}"]), [])
                 self.assertTrue(numbers.KEY.search(step[f"number_{language}"]), step["en"])
