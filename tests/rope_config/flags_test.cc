@@ -393,7 +393,7 @@ TEST(Flags, OfAShellAreRead) {
 TEST(Flags, ShortOnesAloneAreFlagsToo) {
   EXPECT_EQ(read_rope_config_bytes("-c 4096", {.base = 1e4, .head_dim = 64}).dialect, "flags");
   EXPECT_THAT([] { read_rope_config_bytes("-1 words", {}); },
-              ThrowsMessage<Error>(HasSubstr("expected a config.json, a GGUF file or flags")));
+              ThrowsMessage<Error>(HasSubstr("expected a config.json, a GGUF file, or flags")));
 }
 
 }  // namespace
