@@ -6,7 +6,7 @@ narrow screen. It needs no style sheet of the surrounding page, as Markdown show
 import html
 import math
 
-WIDTH, LEFT, RIGHT, TOP = 640, 208, 44, 84
+WIDTH, LEFT, RIGHT, TOP = 640, 236, 44, 84
 LIGHT, DARK = (("#ffffff", "#1d242c", "#5b6672", "#e1e5ea",
                 "#0b6bb8", "#d1560a", "#128a5e", "#b8488f", "#5c6773"),
                ("#171b20", "#e6e9ed", "#a4aeb9", "#333b44",
@@ -30,7 +30,7 @@ text {{ font: 15px system-ui, "DejaVu Sans", sans-serif; }}
 @media (prefers-color-scheme: dark) {{
 {colours(*DARK)}
 }}
-@media (max-width: 480px) {{ text {{ font-size: 19px; }} .title {{ font-size: 20px; }} }}
+@media (max-width: 480px) {{ text {{ font-size: 18px; }} .title {{ font-size: 20px; }} }}
 </style>"""
 
 
