@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/literature.md and docs/literature.zh.md from docs/data/literature/, the Chinese
-summaries of chinese_pages.py, and the numbers that docs/methods/*.md mark with
-<!-- number SOURCE|NAME|MEASURE -->...<!-- /number -->.
+summaries of chinese_pages.py, the lesson of lesson_pages.py, and the numbers that docs/methods/*.md
+mark with <!-- number SOURCE|NAME|MEASURE -->...<!-- /number -->.
 
 usage: draw_literature.py [--check] [--program PATH]
        draw_literature.py --numbers | --open
@@ -29,8 +29,7 @@ captions) and perhaps a table (`insert`). An item has
   heading   an anchor of its own
 
 and a misprint (file 5) has key, where, quote, pages, commands, en, zh, and ids where it is one of
-N1 .. N25. conditions.json beside the
-folder is written by draw_conditions.py.
+N1 .. N25. conditions.json beside the folder is written by draw_conditions.py.
 """
 import argparse
 import json

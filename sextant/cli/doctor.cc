@@ -168,11 +168,12 @@ int status_of(const std::vector<DoctorReport>& reports, bool strict) {
   return status;
 }
 
-// One report in full; of several, a sound one is a line.
+// One report in full; of several, a sound one is a line, and one for each of its notes.
 void print_text(const std::vector<DoctorReport>& reports, bool each) {
   for (const DoctorReport& report : reports) {
     if (each && report.verdict() == "sound") {
       lab::print("{}: sound ({})\n", report.subject, report.facts_text());
+      for (const std::string& note : report.result.notes) lab::print("  note: {}\n", note);
       continue;
     }
     print(report);

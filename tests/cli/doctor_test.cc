@@ -154,6 +154,10 @@ TEST_F(Doctor, EachFileIsJudgedByItselfInOneCall) {
   EXPECT_EQ(text.status, 1);
   EXPECT_THAT(text.out, HasSubstr(sound + ": sound (model: not measured)\n"));
   EXPECT_THAT(text.out, HasSubstr("no.json: expected a file"));
+  json without = json::parse(stretched("yarn"));
+  without["rope_scaling"].erase("original_max_position_embeddings");
+  const Ended noted = run({"doctor", "--each", sound, file("without.json", without.dump())});
+  EXPECT_THAT(noted.out, HasSubstr("original_max_position_embeddings is missing"));
   const Ended github = run({"doctor", "--each", "--as", "github", sound, doubtful, wrong});
   EXPECT_EQ(github.status, 1);
   EXPECT_THAT(github.out, HasSubstr("::warning file=" + doubtful + ",line=1,title="));

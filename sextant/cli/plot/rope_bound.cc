@@ -10,6 +10,7 @@
 #include "sextant/position/far_decay.h"
 
 namespace sextant::cli {
+
 chart::Panels terms_chart(const PlotSubject& subject, const TwoSpectra& spectra) {
   const Rotation now = rotation(spectra.stretched);
   const std::vector<int64_t>& distances = subject.positions.list;
