@@ -14,10 +14,17 @@ import math
 import pathlib
 import sys
 
-import torch
+if __name__ == "__main__" and sys.argv[1:] == ["--numbers"]:  # needs Python 3.11, and no torch
+    import draw_literature
+    sys.exit(draw_literature.compare_numbers())
+try:
+    import torch
 
-import literature_checks
-from literature_checks import Failed
+    import literature_checks
+    from literature_checks import Failed
+except ModuleNotFoundError as error:
+    sys.exit(f"check_literature.py: {error}: expected a Python with torch, that of the build, and "
+             "NumPy")
 
 KEPT = pathlib.Path(__file__).resolve().parent.parent / "docs/data/literature/checks.json"
 
@@ -64,10 +71,9 @@ def main(arguments):
         for name, check in known.items():
             print(f"{name:<22} {check.__doc__.strip().splitlines()[0]}")
         return 0
-    if arguments in (["--keep"], ["--numbers"]):
+    if arguments == ["--keep"]:
         import draw_literature  # needs Python 3.11
-        return keep(draw_literature.quoted_numbers()) if arguments == ["--keep"] else \
-            draw_literature.compare_numbers()
+        return keep(draw_literature.quoted_numbers())
     unknown = [name for name in arguments if name not in known]
     if unknown:
         expected = f"expected one of {', '.join(known)}"
