@@ -3,6 +3,10 @@
 set(sextant_core_headers
   sextant/sextant.h
   sextant/version.h
+  sextant/c/array.h
+  sextant/c/attention.h
+  sextant/c/cache.h
+  sextant/c/rope.h
   sextant/base/aligned_memory.h
   sextant/base/context.h
   sextant/base/error.h
