@@ -13,6 +13,7 @@ set(sextant_core_headers
   sextant/base/executor.h
   sextant/base/export.h
   sextant/base/half.h
+  sextant/base/joint_call.h
   sextant/base/view.h
   sextant/base/workspace.h
   sextant/position/axes.h

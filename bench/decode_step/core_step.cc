@@ -58,7 +58,7 @@ class CoreStep {
       expect_ok(sextant_cache_reserve(cache, sequence_, sizes.keys));
       expect_ok(sextant_cache_append(cache, sequence_, &prompt.array, &prompt.array));
     }
-    sextant_decode_plan_options options = {};
+    SEXTANT_NEW(sextant_decode_plan_options, options);
     options.sequences = &sequence_;
     options.count = options.queries = 1;
     options.heads = sizes.heads;
@@ -71,7 +71,7 @@ class CoreStep {
   }
 
   void run() {
-    sextant_decode_plan_call call = {};
+    SEXTANT_NEW(sextant_decode_plan_call, call);
     call.q = q_.array;
     for (const auto& cache : caches_) {
       expect_ok(sextant_cache_append(cache.get(), sequence_, &k_.array, &v_.array));

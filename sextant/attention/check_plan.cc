@@ -186,21 +186,17 @@ bool covers(const Diagonals& diagonals, const Frame& frame, int64_t query, KeyRa
          diagonals.index(frame.distance(query, range.last - 1)) < diagonals.count;
 }
 
-// Calls f(frame, query row, range, the query's earlier ranges) for each range that is not empty.
+// Calls f(frame, batch entry, query row, sweep, range) for each range that is not empty.
 template <class F>
 void each_range(const Plan& plan, const PlanShape& shape, F&& f) {
-  std::vector<KeyRange> seen;
   for (const Frame& frame : plan.frames) {
     const int64_t from = frame.batch == kEveryBatch ? 0 : frame.batch;
     const int64_t to = frame.batch == kEveryBatch ? shape.batch : frame.batch + 1;
     for (int64_t b = from; b < to; ++b)
       for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) {
-        seen.clear();
-        for (const Sweep& sweep : plan.sweeps) {
-          const KeyRange range = visible_keys(sweep, frame, b, i);
-          if (range.first >= range.last) continue;
-          f(frame, i, range, seen);
-          if (plan.sweeps.size() > 1) seen.push_back(range);
+        for (size_t n = 0; n < plan.sweeps.size(); ++n) {
+          const KeyRange range = visible_keys(plan.sweeps[n], frame, b, i);
+          if (range.first < range.last) f(frame, b, i, n, range);
         }
       }
   }
@@ -216,11 +212,13 @@ void check_sweeps(const Plan& plan, const PlanShape& shape) {
     if (shape.queries > 0 && !sweep.key_ranges)
       refuse_field(SideName{index, ".key_ranges"}.text(), "data", "a null pointer");
   }
-  each_range(plan, shape, [](const Frame&, int64_t i, KeyRange range, const auto& seen) {
-    for (const KeyRange& other : seen)
-      if (range.first < other.last && other.first < range.last)
+  each_range(plan, shape, [&](const Frame& frame, int64_t b, int64_t i, size_t n, KeyRange range) {
+    for (size_t m = 0; m < n; ++m) {
+      const KeyRange other = visible_keys(plan.sweeps[m], frame, b, i);
+      if (std::max(range.first, other.first) < std::min(range.last, other.last))
         refuse_field("sweeps", "disjoint key ranges for each query",
                      "key ranges that overlap at query row " + text(i));
+    }
   });
 }
 
@@ -246,14 +244,14 @@ PageRange pages_of(const Plan& plan, const PlanShape& shape) {
 
 bool covers_distances(const Plan& plan, const PlanShape& shape) {
   bool all = true;
-  each_range(plan, shape, [&](const Frame& frame, int64_t i, KeyRange range, const auto&) {
+  each_range(plan, shape, [&](const Frame& frame, int64_t, int64_t i, size_t, KeyRange range) {
     all = all && covers(plan.diagonals, frame, i, range);
   });
   return all;
 }
 
 void check_distances(const Plan& plan, const PlanShape& shape) {
-  each_range(plan, shape, [&](const Frame& frame, int64_t i, KeyRange range, const auto&) {
+  each_range(plan, shape, [&](const Frame& frame, int64_t, int64_t i, size_t, KeyRange range) {
     if (!covers(plan.diagonals, frame, i, range))
       refuse_field("diagonals",
                    "every distance seen, " + text(frame.distance(i, range.last - 1)) + " to " +

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "sextant/attention/plan.h"
 #include "sextant/base/view.h"
+#include "sextant/base/workspace.h"
 
 namespace sextant {
 
@@ -18,16 +18,17 @@ class KeyBiasOrigins {
  public:
   KeyBiasOrigins() = default;
   // key_bias [batch, heads, keys, 1]; queries: the rows of q. A query sees the keys of all sweeps.
+  // memory: where they are kept; null: in memory of their own.
   KeyBiasOrigins(const HostView<const double>& key_bias, std::span<const Frame> frames,
-                 std::span<const Sweep> sweeps, int64_t queries);
+                 std::span<const Sweep> sweeps, int64_t queries, Workspace* memory = nullptr);
 
   double at(int64_t b, int64_t h, int64_t i) const {
-    return values_.empty() ? 0
-                           : values_[static_cast<size_t>(b * batch_stride_ + h * head_stride_ + i)];
+    return values_ ? values_[b * batch_stride_ + h * head_stride_ + i] : 0;
   }
 
  private:
-  std::vector<double> values_;
+  Workspace own_;
+  const double* values_ = nullptr;
   int64_t batch_stride_ = 0, head_stride_ = 0;
 };
 

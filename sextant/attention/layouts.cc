@@ -1,6 +1,7 @@
 #include "sextant/attention/layouts.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -29,39 +30,33 @@ Frame frame_of(const SequenceRows& rows) {
           .key_position = rows.first_key};
 }
 
-// The distances from `nearest` to `farthest`.
-Diagonals distances(int64_t nearest, int64_t farthest) {
-  return {.farthest = farthest, .count = std::max<int64_t>(farthest - nearest + 1, 0)};
+AttentionWindow causal_window(int64_t window) {
+  at_least("window", window, 0);
+  return {.left = window == 0 ? kEveryDistance : window - 1, .right = 0};
 }
 
-// The largest distance that a query of the frame sees, or -1 if none sees a key.
-int64_t farthest_of(const Frame& f, int64_t window) {
-  if (f.queries == 0 || f.keys == 0) return -1;
-  // The numbers of the keys at the positions of the first and of the last query that sees one.
-  const int64_t first = f.distance(f.query_row, f.key_row);
-  int64_t last = first + f.queries - 1;
-  if (window > 0 && last - f.keys + 1 > window - 1) last = f.keys + window - 2;
-  if (last < std::max<int64_t>(first, 0)) return -1;
-  return window > 0 ? std::min(last, window - 1) : last;
-}
-
-// Appends the ranges of a frame's queries, of which each sees itself and the keys before it, at
-// most `window` keys in all (0: no limit).
-void add_causal_ranges(const Frame& f, int64_t window, std::vector<KeyRange>& ranges) {
-  for (int64_t i = f.query_row; i < f.query_row + f.queries; ++i) {
-    const int64_t own = f.key_row + f.distance(i, f.key_row);  // the key at the query's position
-    const int64_t first = window == 0 ? f.key_row : std::max(f.key_row, own - window + 1);
-    ranges.push_back({first, std::min(own + 1, f.key_row + f.keys)});
+std::vector<Frame> frames_of(std::span<const int64_t> lengths) {
+  std::vector<Frame> frames;
+  int64_t row = 0;
+  for (const int64_t length : lengths) {
+    at_least("lengths", length, 0);
+    frames.push_back({.query_row = row, .queries = length, .key_row = row, .keys = length});
+    row += length;
   }
+  return frames;
 }
 
-OwnedPlan causal_within(const SequenceRows& rows, int64_t window,
-                        std::optional<Rotation> rotation) {
-  const Frame frame = frame_of(rows);
-  std::vector<KeyRange> ranges;
-  add_causal_ranges(frame, window, ranges);
-  return {
-      {frame}, std::move(ranges), distances(0, farthest_of(frame, window)), std::move(rotation)};
+// The number of batch entries to which frames belong; 0: all belong to every one.
+int64_t entries_of(std::span<const Frame> frames) {
+  int64_t entries = 0, every = 0;
+  for (const Frame& f : frames) {
+    at_least("frames.batch", f.batch, kEveryBatch);
+    every += f.batch == kEveryBatch ? 1 : 0;
+    entries = std::max(entries, f.batch + 1);
+  }
+  if (entries > 0 && every > 0)
+    refuse("frames.batch", "at least 0, as others have it", kEveryBatch);
+  return entries;
 }
 
 }  // namespace
@@ -69,16 +64,16 @@ OwnedPlan causal_within(const SequenceRows& rows, int64_t window,
 OwnedPlan::OwnedPlan(std::vector<Frame> frames, std::vector<KeyRange> key_ranges,
                      const Diagonals& diagonals, std::optional<Rotation> rotation)
     : key_ranges_(std::move(key_ranges)) {
+  const int64_t entries = entries_of(frames);
+  const int64_t queries = std::ssize(key_ranges_) / std::max<int64_t>(entries, 1);
   for (const Frame& f : frames) {
-    if (f.batch != kEveryBatch) refuse("frames.batch", "kEveryBatch", f.batch);
     at_least("frames.query_row", f.query_row, 0);
     at_least("frames.queries", f.queries, 0);
     at_least("frames.key_row", f.key_row, 0);
     at_least("frames.keys", f.keys, 0);
-    at_least("key_ranges.size()", static_cast<int64_t>(key_ranges_.size()),
-             f.query_row + f.queries);
+    at_least("key_ranges.size()", queries, f.query_row + f.queries);
   }
-  Sweep sweep = {.key_ranges = key_ranges_.data()};
+  Sweep sweep = {.key_ranges = key_ranges_.data(), .batch_stride = entries > 0 ? queries : 0};
   if (rotation) {
     rotation_ = std::make_unique<const Rotation>(std::move(*rotation));
     sweep.query = sweep.key = {.rotation = rotation_.get()};
@@ -86,54 +81,76 @@ OwnedPlan::OwnedPlan(std::vector<Frame> frames, std::vector<KeyRange> key_ranges
   plan_ = {.frames = std::move(frames), .sweeps = {sweep}, .diagonals = diagonals};
 }
 
+int64_t key_ranges(std::span<const Frame> frames, const AttentionWindow& window,
+                   std::vector<KeyRange>& ranges) {
+  const int64_t entries = entries_of(frames);
+  int64_t queries = 0;
+  for (const Frame& f : frames) queries = std::max(queries, f.query_row + f.queries);
+  ranges.assign(static_cast<size_t>(queries * std::max<int64_t>(entries, 1)), KeyRange{});
+  for (const Frame& f : frames) {
+    KeyRange* const own = ranges.data() + std::max<int64_t>(f.batch, 0) * queries;
+    for (int64_t i = f.query_row; i < f.query_row + f.queries; ++i) {
+      const int64_t at = f.key_row + f.distance(i, f.key_row);  // the key at the query's position
+      own[i] = {std::max(f.key_row, at - window.left),
+                std::min(f.key_row + f.keys, at + window.right + 1)};
+    }
+  }
+  return entries > 0 ? queries : 0;
+}
+
+Diagonals seen_distances(std::span<const Frame> frames, const AttentionWindow& window) {
+  at_least("left", window.left, 0);
+  at_least("right", window.right, 0);
+  int64_t farthest = -kEveryDistance, nearest = kEveryDistance;
+  for (const Frame& f : frames) {
+    if (f.queries == 0 || f.keys == 0) continue;
+    const int64_t low = std::max(f.distance(f.query_row, f.key_row + f.keys - 1), -window.right);
+    const int64_t high = std::min(f.distance(f.query_row + f.queries - 1, f.key_row), window.left);
+    if (low > high) continue;
+    farthest = std::max(farthest, high);
+    nearest = std::min(nearest, low);
+  }
+  const bool causal = window.right == 0;  // then tables end with distance 0
+  if (farthest < nearest) return {.farthest = causal ? -1 : 0};
+  return {.farthest = farthest, .count = farthest - (causal ? 0 : nearest) + 1};
+}
+
+OwnedPlan within(std::vector<Frame> frames, const AttentionWindow& window,
+                 std::optional<Rotation> rotation) {
+  const Diagonals diagonals = seen_distances(frames, window);
+  std::vector<KeyRange> ranges;
+  key_ranges(frames, window, ranges);
+  return {std::move(frames), std::move(ranges), diagonals, std::move(rotation)};
+}
+
 OwnedPlan causal(const SequenceRows& rows, std::optional<Rotation> rotation) {
-  return causal_within(rows, 0, std::move(rotation));
+  return within({frame_of(rows)}, causal_window(0), std::move(rotation));
 }
 
 OwnedPlan windowed(const SequenceRows& rows, int64_t window, std::optional<Rotation> rotation) {
   at_least("window", window, 1);
-  return causal_within(rows, window, std::move(rotation));
+  return within({frame_of(rows)}, causal_window(window), std::move(rotation));
 }
 
 OwnedPlan bidirectional(const SequenceRows& rows, std::optional<Rotation> rotation) {
-  const Frame frame = frame_of(rows);
-  std::vector<KeyRange> ranges(static_cast<size_t>(rows.queries), {0, rows.keys});
-  return {{frame}, std::move(ranges), bidirectional_diagonals(rows), std::move(rotation)};
+  return within({frame_of(rows)}, {}, std::move(rotation));
 }
 
 OwnedPlan packed(std::span<const int64_t> lengths, std::optional<Rotation> rotation,
                  int64_t window) {
-  const Diagonals diagonals = packed_diagonals(lengths, window);
-  std::vector<Frame> frames;
-  std::vector<KeyRange> ranges;
-  int64_t row = 0;
-  for (const int64_t length : lengths) {
-    frames.push_back({.query_row = row, .queries = length, .key_row = row, .keys = length});
-    add_causal_ranges(frames.back(), window, ranges);
-    row += length;
-  }
-  return {std::move(frames), std::move(ranges), diagonals, std::move(rotation)};
+  return within(frames_of(lengths), causal_window(window), std::move(rotation));
 }
 
 Diagonals causal_diagonals(const SequenceRows& rows, int64_t window) {
-  at_least("window", window, 0);
-  return distances(0, farthest_of(frame_of(rows), window));
+  return seen_distances(std::array{frame_of(rows)}, causal_window(window));
 }
 
 Diagonals bidirectional_diagonals(const SequenceRows& rows) {
-  const Frame frame = frame_of(rows);
-  if (rows.queries == 0 || rows.keys == 0) return {};
-  return distances(frame.distance(0, rows.keys - 1), frame.distance(rows.queries - 1, 0));
+  return seen_distances(std::array{frame_of(rows)}, {});
 }
 
 Diagonals packed_diagonals(std::span<const int64_t> lengths, int64_t window) {
-  at_least("window", window, 0);
-  int64_t farthest = -1;
-  for (const int64_t length : lengths) {
-    at_least("lengths", length, 0);
-    farthest = std::max(farthest, farthest_of({.queries = length, .keys = length}, window));
-  }
-  return distances(0, farthest);
+  return seen_distances(frames_of(lengths), causal_window(window));
 }
 
 }  // namespace sextant

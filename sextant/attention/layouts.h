@@ -3,8 +3,8 @@
 //   const OwnedPlan layout = causal({.queries = 512, .keys = 512}, rope);
 //   const Score<float> score = {{.q = q, .k = k, .v = v}, layout.plan()};
 //
-// All of these plans have one sweep, serve any number of batch entries, and have a diagonal for
-// each distance that a query sees.
+// All of these plans have one sweep and a diagonal for each distance that a query sees. They serve
+// any number of batch entries, unless their frames belong to some.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,9 @@ namespace sextant {
 // A plan and its arrays. It must outlive the scores and prepared plans that are made from it.
 class SEXTANT_API OwnedPlan {
  public:
-  // key_ranges: [queries], the keys that each query sees, clipped to its frame. Rotary positions
-  // are the positions of the frames, whose `batch` is kEveryBatch.
+  // key_ranges: [queries], the keys that each query sees, clipped to its frame; [batch, queries] if
+  // frames belong to batch entries, as they all do or none. Rotary positions are the positions of
+  // the frames.
   OwnedPlan(std::vector<Frame> frames, std::vector<KeyRange> key_ranges, const Diagonals& diagonals,
             std::optional<Rotation> rotation = {});
   OwnedPlan(const OwnedPlan&) = delete;
@@ -36,6 +37,23 @@ class SEXTANT_API OwnedPlan {
   std::unique_ptr<const Rotation> rotation_;
   Plan plan_;
 };
+
+// The keys that a query sees, by distance: `left` keys before its position, the one at its
+// position, and `right` keys after it.
+inline constexpr int64_t kEveryDistance = int64_t{1} << 60;
+struct AttentionWindow {
+  int64_t left = kEveryDistance, right = kEveryDistance;
+};
+
+// The plan in which queries see the keys of their frame within a window. Padded batches, packed
+// sequences and limited context are such frames. Throws Error as all functions here do.
+SEXTANT_API OwnedPlan within(std::vector<Frame> frames, const AttentionWindow& window,
+                             std::optional<Rotation> rotation = {});
+// Its parts. key_ranges() writes the ranges, in the memory that they have, and returns their batch
+// stride: 0, or the number of queries if frames belong to batch entries.
+SEXTANT_API int64_t key_ranges(std::span<const Frame> frames, const AttentionWindow& window,
+                               std::vector<KeyRange>& ranges);
+SEXTANT_API Diagonals seen_distances(std::span<const Frame> frames, const AttentionWindow& window);
 
 // The rows of one sequence. Key row n has position first_key + n. Query row i has position
 // first_query + i; if that is absent, the queries are the last rows of the keys.

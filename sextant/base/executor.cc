@@ -13,8 +13,6 @@
 namespace sextant {
 namespace {
 
-constexpr int kMostThreads = 4096;  // more than any machine runs at a time
-
 // Threads wait for as long as this at a time. g++ 12's wait() without an end has a symbol version
 // that the libstdc++ of RHEL 9 lacks.
 constexpr std::chrono::hours kLongest{1};

@@ -23,8 +23,10 @@ class SEXTANT_API Executor {
 // Runs all tasks in the calling thread.
 SEXTANT_API const Executor& serial_executor();
 
+inline constexpr int kMostThreads = 4096;  // more than any machine runs at a time
+
 // A pool with its own threads, which live as long as the pool. Throws Error unless `threads` is 1
-// to 4096.
+// to kMostThreads.
 SEXTANT_API std::unique_ptr<Executor> make_thread_pool(int threads);
 
 }  // namespace sextant

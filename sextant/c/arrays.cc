@@ -1,27 +1,121 @@
+// Arrays of C as views. Each check names the member of the struct that is wrong.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "sextant/attention/attend.h"
 #include "sextant/attention/check_score.h"
 #include "sextant/c/handles.h"
 
 namespace sextant::c {
 namespace {
 
-std::array<int64_t, 4> sizes_of(const sextant_array& array) {
-  return {array.batch, array.heads, array.rows, array.columns};
+struct Dimension {
+  const char* name;
+  int64_t size, stride;
+};
+
+std::array<Dimension, 4> dimensions_of(const sextant_array& x) {
+  return {{{"batch", x.batch, x.batch_stride},
+           {"head", x.heads, x.head_stride},
+           {"row", x.rows, x.row_stride},
+           {"column", x.columns, x.column_stride}}};
 }
 
 // "1 x 2 x 3 x 4"
 std::string shape_of(const sextant_array& array) {
   std::string text;
-  for (const int64_t size : sizes_of(array))
-    text += (text.empty() ? "" : " x ") + std::to_string(size);
+  for (const Dimension& x : dimensions_of(array))
+    text += (text.empty() ? "" : " x ") + std::to_string(x.size);
   return text;
 }
+
+bool is_empty(const sextant_array& array) {
+  return std::ranges::any_of(dimensions_of(array), [](const auto& x) { return x.size == 0; });
+}
+
+int64_t element_bytes(sextant_dtype dtype) {
+  return dtype == SEXTANT_FLOAT64 ? 8 : dtype == SEXTANT_FLOAT32 ? 4 : 2;
+}
+
+[[noreturn]] void refuse_stride(const Name& name, const Dimension& x, const std::string& expected) {
+  fail(name.text() + "." + x.name + "_stride: expected " + expected + ", as the size is " +
+       std::to_string(x.size) + ", but got " + std::to_string(x.stride));
+}
+
+void check_strides(const sextant_array& array, const Name& name) {
+  constexpr int64_t kFarthest = int64_t{1} << 59;  // elements of 8 bytes: 2^62 bytes
+  int64_t reach = 0;
+  bool varies = false, several = false;
+  for (const Dimension& x : dimensions_of(array)) {
+    if (x.size < 2) continue;
+    several = true;
+    varies = varies || x.stride != 0;
+    const int64_t least = -(kFarthest - reach) / (x.size - 1);
+    if (x.stride < least || x.stride > -least) refuse_stride(name, x, "elements within 2^62 bytes");
+    reach += std::abs(x.stride) * (x.size - 1);
+  }
+  if (several && !varies && !is_empty(array))
+    fail(name.text() +
+         ": expected strides (sextant_contiguous() fills them in), but all are 0 with the " +
+         "sizes " + shape_of(array));
+}
+
+void check_sizes(const sextant_array& array, const Name& name) {
+  int64_t bound = 1;
+  for (const Dimension& x : dimensions_of(array)) {
+    if (x.size < 0)
+      fail(name.text() + ": expected sizes of at least 0, but got " + std::to_string(x.size));
+    if (x.size > kLargestView / bound)
+      fail(name.text() + ": expected at most 2^60 elements, but got " + shape_of(array));
+    bound *= std::max<int64_t>(x.size, 1);
+  }
+  check_strides(array, name);
+}
+
+template <class AView>
+AView with_sizes(const sextant_array& array) {
+  AView view;
+  view.batch = array.batch, view.heads = array.heads;
+  view.rows = array.rows, view.columns = array.columns;
+  view.batch_stride = array.batch_stride, view.head_stride = array.head_stride;
+  view.row_stride = array.row_stride, view.column_stride = array.column_stride;
+  return view;
+}
+
+void check_optional(const sextant_array& array, const Name& name, sextant_dtype dtype,
+                    const char* type) {
+  check_sizes(array, name);
+  if (array.data && array.dtype != dtype)
+    fail(name.text() + ".dtype: expected " + type + ", but got another");
+  if (!array.data && !is_absent(array))
+    fail(name.text() + ": expected data, or all sizes 0 (absent), but got NULL with the sizes " +
+         shape_of(array));
+}
+
+// The bytes from the lowest element of an array on, by dimensions: those with a stride below
+// `stride` bytes lie within `inner`, and others are multiples of it or make `fits` false.
+struct Extent {
+  intptr_t low = 0;
+  int64_t inner = 0;
+  bool fits = true;
+
+  Extent(const sextant_array& x, int64_t stride) : inner(element_bytes(x.dtype)) {
+    low = reinterpret_cast<intptr_t>(x.data);
+    for (const Dimension& d : dimensions_of(x)) {
+      const int64_t step = std::abs(d.stride) * element_bytes(x.dtype);
+      if (d.stride < 0) low -= step * (d.size - 1);
+      if (d.size < 2 || step == 0) continue;
+      if (step < stride)
+        inner += step * (d.size - 1);
+      else
+        fits = fits && step % stride == 0;
+    }
+    fits = fits && inner <= stride;
+  }
+};
 
 }  // namespace
 
@@ -34,6 +128,7 @@ DType dtype_of(sextant_dtype dtype, const char* name) {
     case SEXTANT_FLOAT16:
       return DType::kFloat16;
     case SEXTANT_INT8:
+    case SEXTANT_FLOAT64:
       break;
   }
   fail(std::string(name) + ".dtype: expected SEXTANT_FLOAT32, SEXTANT_BFLOAT16 or " +
@@ -41,51 +136,46 @@ DType dtype_of(sextant_dtype dtype, const char* name) {
        std::to_string(static_cast<int>(dtype)));
 }
 
+bool is_absent(const sextant_array& array) {
+  return !array.data &&
+         std::ranges::all_of(dimensions_of(array), [](const auto& x) { return x.size == 0; });
+}
+
 AnyView<float> view_of(const sextant_array& array, const char* name) {
-  int64_t bound = 1;
-  for (const int64_t size : sizes_of(array)) {
-    if (size < 0)
-      fail(std::string(name) + ": expected sizes of at least 0, but got " + std::to_string(size));
-    if (size > kLargestView / bound)
-      fail(std::string(name) + ": expected at most 2^60 elements, but got " + shape_of(array));
-    bound *= std::max<int64_t>(size, 1);
-  }
-  AnyView<float> view;
+  check_sizes(array, name);
+  auto view = with_sizes<AnyView<float>>(array);
   view.data = array.data;
-  view.batch = array.batch, view.heads = array.heads;
-  view.rows = array.rows, view.columns = array.columns;
-  view.batch_stride = array.batch_stride, view.head_stride = array.head_stride;
-  view.row_stride = array.row_stride, view.column_stride = array.column_stride;
   view.dtype = dtype_of(array.dtype, name);
   return view;
 }
 
 AnyView<float> operand_of(const sextant_array& array, const char* name) {
   const AnyView<float> view = view_of(array, name);
-  if (view) return view;
-  const auto sizes = sizes_of(array);
-  if (std::ranges::all_of(sizes, [](int64_t size) { return size == 0; }))
+  if (is_absent(array))
     fail(std::string(name) + ": expected an array, but got an absent one (all zero)");
-  if (std::ranges::all_of(sizes, [](int64_t size) { return size > 0; }))
+  if (is_empty(array)) return view;
+  if (!view)
     fail(std::string(name) + ": expected data, but got NULL with the sizes " + shape_of(array));
+  const Dimension columns = dimensions_of(array)[3];
+  if (columns.size > 1 && columns.stride == 0)
+    refuse_stride(name, columns, "a stride other than 0");
   return view;
 }
 
 AnyView<float> output_of(const sextant_array& array, const char* name) {
   const AnyView<float> view = operand_of(array, name);
-  const struct {
-    const char* dimension;
-    int64_t size, stride;
-  } all[] = {{"batch", array.batch, array.batch_stride},
-             {"head", array.heads, array.head_stride},
-             {"row", array.rows, array.row_stride},
-             {"column", array.columns, array.column_stride}};
-  const bool empty = std::ranges::any_of(sizes_of(array), [](int64_t size) { return size == 0; });
-  for (const auto& x : all)
-    if (!empty && x.size > 1 && x.stride == 0)
-      fail(std::string(name) + "." + x.dimension +
-           "_stride: expected a stride other than 0, as the size is " + std::to_string(x.size) +
-           " and each element is written, but got 0");
+  if (is_empty(array)) return view;
+  std::array<Dimension, 4> all = dimensions_of(array);
+  std::ranges::sort(all, {}, [](const Dimension& x) { return std::abs(x.stride); });
+  int64_t reach = 0;  // of the dimensions with smaller strides
+  for (const Dimension& x : all) {
+    if (x.size < 2) continue;
+    if (x.stride == 0) refuse_stride(name, x, "a stride other than 0, for each element is written");
+    if (std::abs(x.stride) <= reach)
+      refuse_stride(name, x,
+                    "at least " + std::to_string(reach + 1) + ", for elements must not overlap");
+    reach += std::abs(x.stride) * (x.size - 1);
+  }
   return view;
 }
 
@@ -96,47 +186,85 @@ View<float> as_float(const AnyView<float>& view, const char* name) {
   return view.as<float>();
 }
 
+View<const float> optional_of(const sextant_array& array, const Name& name) {
+  check_optional(array, name, SEXTANT_FLOAT32, "SEXTANT_FLOAT32");
+  auto view = with_sizes<View<const float>>(array);
+  view.data = static_cast<const float*>(array.data);
+  return view;
+}
+
+View<const double> optional_double_of(const sextant_array& array, const Name& name) {
+  check_optional(array, name, SEXTANT_FLOAT64, "SEXTANT_FLOAT64");
+  auto view = with_sizes<View<const double>>(array);
+  view.data = static_cast<const double*>(array.data);
+  return view;
+}
+
+// Rows of one array may lie between those of the other, as q, k and v in one array: then both
+// repeat by the same stride, and what lies within it is disjoint.
+bool share_memory(const sextant_array& a, const sextant_array& b) {
+  if (!a.data || !b.data || is_empty(a) || is_empty(b)) return false;
+  constexpr int64_t kAll = INT64_MAX;
+  const auto disjoint = [](int64_t apart, const Extent& x, const Extent& y, int64_t stride) {
+    return apart >= x.inner && apart <= stride - y.inner;
+  };
+  const Extent x(a, kAll), y(b, kAll);
+  if (x.low + x.inner <= y.low || y.low + y.inner <= x.low) return false;
+  for (const Dimension& d : dimensions_of(a)) {
+    const int64_t stride = std::abs(d.stride) * element_bytes(a.dtype);
+    if (stride == 0) continue;
+    const Extent of_a(a, stride), of_b(b, stride);
+    const int64_t apart = ((y.low - x.low) % stride + stride) % stride;
+    if (of_a.fits && of_b.fits && disjoint(apart, of_a, of_b, stride)) return false;
+  }
+  return true;
+}
+
+void check_overlap(const sextant_array& q, const sextant_array& k, const sextant_array& v,
+                   const sextant_array& out, const sextant_array* lse) {
+  const auto expect_apart = [](const sextant_array& a, const char* name, const sextant_array& b,
+                               const char* other) {
+    if (share_memory(a, b))
+      fail(std::string(name) + ": expected memory of its own, but it shares some with " + other);
+  };
+  const auto same = [](const sextant_array& a, const sextant_array& b) {
+    bool alike = a.data == b.data && a.dtype == b.dtype;
+    const auto x = dimensions_of(a), y = dimensions_of(b);
+    for (size_t n = 0; n < x.size(); ++n)
+      alike = alike && x[n].size == y[n].size && (x[n].size == 1 || x[n].stride == y[n].stride);
+    return alike;
+  };
+  if (!same(out, q)) expect_apart(out, "out", q, "q, and is not q itself");
+  expect_apart(out, "out", k, "k");
+  expect_apart(out, "out", v, "v");
+  if (!lse) return;
+  expect_apart(*lse, "lse", q, "q");
+  expect_apart(*lse, "lse", k, "k");
+  expect_apart(*lse, "lse", v, "v");
+  expect_apart(*lse, "lse", out, "out");
+}
+
 double scale_of(double scale, int64_t columns) {
   if (scale == 0 && columns == 0)
     fail("q.columns: expected at least 1, as the scale is 0 (1 / sqrt(D)), but got 0");
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(columns));
 }
 
-View<const float> bias_of(const sextant_array& table, bool has_rows, const char* name) {
-  const AnyView<float> view = view_of(table, name);
-  if (view) return as_float(view, name);
-  if (has_rows) fail(std::string(name) + ": expected data, since there are rows, but got NULL");
-  if (std::ranges::any_of(sizes_of(table), [](int64_t size) { return size > 0; }))
-    fail(std::string(name) + ": expected data, or all sizes 0 (no bias), but got NULL with the " +
-         "sizes " + shape_of(table));
-  return {};
-}
-
-void set_bias_and_sink(const sextant_bias& bias, const float* sink, Score<float>& score) {
-  if (score.diagonals.count > 0 || bias.table.data || bias.rows)
-    score.bias = bias_of(bias.table, bias.rows != nullptr, "bias.table");
-  if (bias.rows) score.row_at.bias = {bias.rows, static_cast<size_t>(score.diagonals.count)};
-  if (sink) score.sink = {sink, static_cast<size_t>(score.q.heads)};
-}
-
-void check_shapes(const Operands<float>& operands, const Plan& plan, const AnyView<float>& out) {
-  check_qkv(operands, plan);
-  check_out<float>(operands, out);
-}
-
-void attend_into(const Score<float>& score, const sextant_array* out, const sextant_array* lse,
-                 const sextant_pool* pool) {
-  const Shape shape = {.batch = score.q.batch, .heads = score.q.heads, .rows = score.q.rows};
-  std::vector<float> unused;
-  Attended<float> result = {.out = output_of(need(out, "out"), "out")};
-  check_shapes(score, score, result.out);
-  if (lse) {
-    result.lse = as_float(output_of(*lse, "lse"), "lse");
-  } else {
-    unused.resize(static_cast<size_t>(shape.batch * shape.heads * shape.rows));
-    result.lse = contiguous(unused, shape);
+void set_terms(const sextant_terms& terms, int64_t keys, Operands<float>& o) {
+  each_table(terms, o, [](const char* name, const sextant_table& table, auto& to) {
+    const Name full("terms.", name, ".table");
+    to = optional_of(table.table, full);
+    if (!to && table.rows)
+      fail(full.text() + ": expected data, since there are rows, but got NULL");
+  });
+  o.query_bias = optional_of(terms.query_bias, "terms.query_bias");
+  o.key_bias = optional_double_of(terms.key_bias, "terms.key_bias");
+  if (terms.mask) {
+    const int64_t* s = terms.mask_strides;
+    o.mask = {terms.mask, o.q.batch, o.q.heads, o.q.rows, keys, s[0], s[1], s[2], s[3]};
   }
-  attend<float>(score, result, cpu_backend(), executor_of(pool));
+  o.softcap = terms.softcap;
+  if (terms.sink) o.sink = {terms.sink, static_cast<size_t>(o.q.heads)};
 }
 
 }  // namespace sextant::c

@@ -1,12 +1,17 @@
-#include <algorithm>
-#include <span>
+// A single call is a plan that is used once.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "sextant/attention/layouts.h"
+#include "sextant/attention/attend.h"
+#include "sextant/attention/check_score.h"
+#include "sextant/base/joint_call.h"
+#include "sextant/c/call_layout.h"
 #include "sextant/c/guard.h"
 #include "sextant/c/handles.h"
-#include "sextant/position/row_map.h"
-#include "sextant/position/slopes.h"
 
 using namespace sextant;
 using sextant::c::guarded;
@@ -14,72 +19,123 @@ using sextant::c::need;
 
 namespace {
 
-std::span<const int64_t> lengths_of(const sextant_attention& a) {
-  return {a.lengths, static_cast<size_t>(a.sequences)};
+// A call as its caller describes it.
+struct Call {
+  sextant_attention attention;
+  sextant_terms terms;
+
+  explicit Call(const sextant_attention* from)
+      : attention(c::read(from, "attention")), terms(c::read_or_none(attention.terms, "terms")) {}
+};
+
+struct Results {
+  const sextant_array *out, *lse;
+};
+
+// The data of a call.
+Operands<float> operands_of(const Call& call, int64_t keys) {
+  const sextant_attention& a = call.attention;
+  Operands<float> o = {.q = c::operand_of(a.q, "q"),
+                       .k = c::operand_of(a.k, "k"),
+                       .v = c::operand_of(a.v, "v"),
+                       .scale = c::scale_of(a.scale, a.q.columns)};
+  c::set_terms(call.terms, keys, o);
+  return o;
 }
 
-void check_lengths(const sextant_attention& a) {
-  if (a.sees != SEXTANT_CAUSAL)
-    fail("attention: sees: expected SEXTANT_CAUSAL with lengths, but got another");
-  int64_t rows = 0;
-  for (const int64_t length : lengths_of(a)) {
-    if (length < 0 || length > kLargestView)
-      fail("attention: lengths: expected 0 to 2^60, but got " + std::to_string(length));
-    rows += length;
-    if (rows > std::min(a.q.rows, a.k.rows)) break;  // and the sum does not overflow
-  }
-  if (a.q.rows != rows || a.k.rows != rows)
-    fail("attention: lengths: expected a sum of " + std::to_string(a.q.rows) + " queries and " +
-         std::to_string(a.k.rows) + " keys, but got " +
-         (rows > std::min(a.q.rows, a.k.rows) ? "at least " : "") + std::to_string(rows));
+// Checks q, k, v and out against each other, before memory is spent on a plan for them.
+void check_shapes(const Operands<float>& operands, const Plan& plan, const AnyView<float>& out) {
+  check_qkv(operands, plan);
+  check_out<float>(operands, out);
 }
 
-// Checks all that the layout depends on, before memory is spent on it.
-void check_layout(const sextant_attention& a) {
-  if (a.sees != SEXTANT_CAUSAL && a.sees != SEXTANT_ALL_KEYS)
-    fail("attention: sees: expected SEXTANT_CAUSAL or SEXTANT_ALL_KEYS, but got " +
-         std::to_string(static_cast<int>(a.sees)));
-  if (a.window < 0)
-    fail("attention: window: expected at least 0, but got " + std::to_string(a.window));
-  if (a.window != 0 && a.sees == SEXTANT_ALL_KEYS)
-    fail("attention: window: expected 0 with SEXTANT_ALL_KEYS, but got " +
-         std::to_string(a.window));
-  if (a.sequences < 0)
-    fail("attention: sequences: expected at least 0, but got " + std::to_string(a.sequences));
-  if (a.lengths) return check_lengths(a);
-  if (a.sequences != 0)
-    fail("attention: lengths: expected " + std::to_string(a.sequences) +
-         " lengths, as sequences says, but got NULL");
-  if (a.q.rows > a.k.rows)
-    fail("attention: q.rows: expected at most the " + std::to_string(a.k.rows) +
-         " rows of k, as the queries are the last rows, but got " + std::to_string(a.q.rows));
+// The shape of a call whose arrays need no data.
+PlanShape shape_of(const sextant_attention& a, const sextant_terms& terms, const Plan& plan) {
+  // check_qkv() wants data where there are elements, and reads none.
+  float unread = 0;
+  const auto shape_only = [&](const sextant_array& array, const char* name) {
+    AnyView<float> view = c::view_of(array, name);
+    if (!view) view.data = &unread;
+    return view;
+  };
+  Operands<float> o = {.q = shape_only(a.q, "q"),
+                       .k = shape_only(a.k, "k"),
+                       .v = shape_only(a.v, "v"),
+                       .scale = c::scale_of(a.scale, a.q.columns)};
+  if (!c::is_absent(terms.on_key.table)) o.on_key = contiguous(&unread, {});
+  check_qkv(o, plan);
+  return sextant::shape_of(o, plan);
 }
 
-OwnedPlan layout_of(const sextant_attention& a) {
-  std::optional<Rotation> rotation;
-  if (a.rope) rotation = a.rope->rotation;
-  if (a.lengths) return packed(lengths_of(a), rotation, a.window);
-  const SequenceRows rows = {.queries = a.q.rows, .keys = a.k.rows};
-  if (a.sees == SEXTANT_ALL_KEYS) return bidirectional(rows, rotation);
-  return a.window == 0 ? causal(rows, rotation) : windowed(rows, a.window, rotation);
-}
-
-Diagonals diagonals_of(const sextant_attention& a) {
-  if (a.lengths) return packed_diagonals(lengths_of(a), a.window);
-  const SequenceRows rows = {.queries = a.q.rows, .keys = a.k.rows};
-  return a.sees == SEXTANT_ALL_KEYS ? bidirectional_diagonals(rows)
-                                    : causal_diagonals(rows, a.window);
+const Backend& host_backend(const char* name) {
+  const Backend& chosen = name ? backend(name) : cpu_backend();
+  if (chosen.device != Device::kHost)
+    fail("plan: backend: expected one with arrays in host memory, but got \"" +
+         std::string(chosen.name) + "\"");
+  return chosen;
 }
 
 }  // namespace
 
+struct sextant_plan {
+  explicit sextant_plan(const Backend& on) : backend(on) {}
+
+  void set(const Call& call, const Executor& executor) {
+    ready = false;
+    layout.set(call.attention, call.terms);
+    const PlanShape shape = ::shape_of(call.attention, call.terms, layout.plan());
+    if (prepared)
+      prepared->renew(layout.plan(), shape, executor);
+    else
+      prepared.emplace(layout.plan(), shape, backend, executor, Passes::kForward);
+    ready = true;
+  }
+
+  void attend(const Call& call, const Results& to, const Executor& executor) {
+    if (!ready) fail("plan: expected a sextant_plan_renew() that succeeds before a call");
+    if (in_use.exchange(true)) fail("plan: expected one call at a time, but another one uses it");
+    const std::unique_ptr<std::atomic<bool>, void (*)(std::atomic<bool>*)> release(
+        &in_use, [](std::atomic<bool>* flag) { *flag = false; });
+    layout.check_maps(call.terms);
+    const Operands<float> operands = operands_of(call, prepared->shape().keys);
+    const Attended<float> result = result_of(call, operands, to);
+    Context context(executor);
+    context.workspace = &memory;
+    sextant::attend<float>(operands, *prepared, result, context);
+  }
+
+  // Sets out, and lse to memory of the plan if the caller wants none.
+  Attended<float> result_of(const Call& call, const Operands<float>& o, const Results& to) {
+    Attended<float> result = {.out = c::output_of(need(to.out, "out"), "out")};
+    check_shapes(o, layout.plan(), result.out);
+    if (to.lse) {
+      result.lse = c::as_float(c::output_of(*to.lse, "lse"), "lse");
+    } else {
+      const Shape shape = {.batch = o.q.batch, .heads = o.q.heads, .rows = o.q.rows};
+      lse.resize(static_cast<size_t>(shape.batch * shape.heads * shape.rows));
+      result.lse = contiguous(lse, shape);
+    }
+    const sextant_attention& a = call.attention;
+    c::check_overlap(a.q, a.k, a.v, *to.out, to.lse);
+    return result;
+  }
+
+  const Backend& backend;
+  c::CallLayout layout;
+  std::optional<PreparedPlan> prepared;
+  Workspace memory;
+  std::vector<float> lse;
+  JointCall joint;
+  std::atomic<bool> in_use = false;
+  bool ready = false;
+};
+
 sextant_status sextant_attention_diagonals(const sextant_attention* attention, int64_t* farthest,
                                            int64_t* count) {
   return guarded([&] {
-    const sextant_attention& a = need(attention, "attention");
+    const sextant_attention a = c::read(attention, "attention");
     c::view_of(a.q, "q"), c::view_of(a.k, "k");  // their sizes are valid
-    check_layout(a);
-    const Diagonals diagonals = diagonals_of(a);
+    const Diagonals diagonals = c::diagonals_of(a);
     int64_t& to = need(count, "count");
     need(farthest, "farthest") = diagonals.farthest;
     to = diagonals.count;
@@ -89,33 +145,51 @@ sextant_status sextant_attention_diagonals(const sextant_attention* attention, i
 sextant_status sextant_attend(const sextant_attention* attention, const sextant_array* out,
                               const sextant_array* lse, const sextant_pool* pool) {
   return guarded([&] {
-    const sextant_attention& a = need(attention, "attention");
-    const Operands<float> operands = {.q = c::operand_of(a.q, "q"),
-                                      .k = c::operand_of(a.k, "k"),
-                                      .v = c::operand_of(a.v, "v"),
-                                      .scale = c::scale_of(a.scale, a.q.columns)};
-    c::check_shapes(operands, {}, c::output_of(need(out, "out"), "out"));
-    check_layout(a);
-    const OwnedPlan layout = layout_of(a);
-    Score<float> score = {operands, layout.plan()};
-    c::set_bias_and_sink(a.bias, a.sink, score);
-    c::attend_into(score, out, lse, pool);
+    const Call call(attention);
+    const Executor& executor = c::executor_of(pool);
+    const sextant_layout* layout = call.attention.layout;
+    const bool paged = layout && c::read(layout, "layout").pages;
+    const Operands<float> o = operands_of(call, call.attention.k.rows);
+    const Plan pages = {.pages = {.at = paged ? layout->pages : nullptr}};
+    check_shapes(o, pages, c::output_of(need(out, "out"), "out"));
+    sextant_plan plan(cpu_backend());
+    plan.set(call, executor);
+    plan.attend(call, {out, lse}, executor);
   });
 }
 
-sextant_status sextant_alibi_slopes(int64_t heads, double max_bias, double* slopes) {
+sextant_status sextant_plan_create(const sextant_attention* attention, const char* backend,
+                                   sextant_plan** plan) {
   return guarded([&] {
-    const std::vector<double> computed = alibi_slopes(heads, max_bias);
-    std::copy(computed.begin(), computed.end(), &need(slopes, "slopes"));
+    sextant_plan*& to = need(plan, "plan");
+    auto made = std::make_unique<sextant_plan>(host_backend(backend));
+    made->set(Call(attention), serial_executor());
+    to = made.release();
   });
 }
 
-sextant_status sextant_t5_rows(int64_t buckets, int64_t max_distance, int bidirectional,
-                               int64_t farthest, int64_t count, int32_t* rows) {
+void sextant_plan_destroy(sextant_plan* plan) { delete plan; }
+
+sextant_status sextant_plan_renew(sextant_plan* plan, const sextant_attention* attention) {
+  return guarded([&] { need(plan, "plan").set(Call(attention), serial_executor()); });
+}
+
+sextant_status sextant_plan_attend(sextant_plan* plan, const sextant_attention* attention,
+                                   const sextant_array* out, const sextant_array* lse,
+                                   const sextant_pool* pool) {
   return guarded([&] {
-    const T5Buckets t5(
-        {.buckets = buckets, .max_distance = max_distance, .bidirectional = bidirectional != 0});
-    const std::vector<int32_t> map = row_map({.farthest = farthest, .count = count}, t5);
-    if (!map.empty()) std::copy(map.begin(), map.end(), &need(rows, "rows"));
+    need(plan, "plan").attend(Call(attention), {out, lse}, c::executor_of(pool));
+  });
+}
+
+sextant_status sextant_plan_attend_share(sextant_plan* plan, const sextant_attention* attention,
+                                         const sextant_array* out, const sextant_array* lse,
+                                         int ith, int nth) {
+  return guarded([&] {
+    sextant_plan& own = need(plan, "plan");
+    const auto attend = [&](const Executor& executor) {
+      own.attend(Call(attention), {out, lse}, executor);
+    };
+    own.joint.run(ith, nth, std::cref(attend));
   });
 }

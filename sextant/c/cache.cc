@@ -1,5 +1,7 @@
 #include <vector>
 
+#include "sextant/attention/attend.h"
+#include "sextant/attention/check_score.h"
 #include "sextant/c/guard.h"
 #include "sextant/c/handles.h"
 
@@ -20,7 +22,7 @@ AnyView<const float> rows_of(const sextant_array& array, const char* name) {
 std::vector<CachedBatch::Entry> entries_of(const sextant_decoding& d) {
   c::view_of(d.q, "q");  // its sizes are valid
   std::vector<CachedBatch::Entry> entries;
-  const Rotation* rotation = d.rope ? &d.rope->rotation : nullptr;
+  const Rotation* rotation = c::rotation_of(d.rope);
   for (int64_t b = 0; b < d.q.batch; ++b)
     entries.push_back({(&need(d.sequences, "decoding: sequences"))[b], rotation});
   return entries;
@@ -55,7 +57,7 @@ sextant_status sextant_cache_add_rotated_keys(sextant_cache* cache, int64_t firs
                                               const sextant_rope* rope, int64_t* sequence) {
   return guarded([&] {
     int64_t& id = need(sequence, "sequence");
-    id = need(cache, "cache").cache.add(first_position, need(rope, "rope").rotation);
+    id = need(cache, "cache").cache.add(first_position, *need(rope, "rope").rotation);
   });
 }
 
@@ -100,7 +102,7 @@ sextant_status sextant_decoding_diagonals(const sextant_cache* cache,
                                           const sextant_decoding* decoding, int64_t* farthest,
                                           int64_t* count) {
   return guarded([&] {
-    const sextant_decoding& d = need(decoding, "decoding");
+    const sextant_decoding d = c::read(decoding, "decoding");
     const CachedBatch batch(need(cache, "cache").cache, entries_of(d), d.q.rows);
     int64_t& to = need(count, "count");
     need(farthest, "farthest") = batch.plan().diagonals.farthest;
@@ -112,12 +114,26 @@ sextant_status sextant_decode(const sextant_cache* cache, const sextant_decoding
                               const sextant_array* out, const sextant_array* lse,
                               const sextant_pool* pool) {
   return guarded([&] {
-    const sextant_decoding& d = need(decoding, "decoding");
+    const sextant_decoding d = c::read(decoding, "decoding");
+    const sextant_terms terms = c::read_or_none(d.terms, "terms");
     const AnyView<float> q = c::operand_of(d.q, "q");
     const CachedBatch batch(need(cache, "cache").cache, entries_of(d), d.q.rows);
     Score<float> score = {{.q = q, .scale = c::scale_of(d.scale, d.q.columns)}};
     batch.place(score);
-    c::set_bias_and_sink(d.bias, d.sink, score);
-    c::attend_into(score, out, lse, pool);
+    c::set_terms(terms, score.pages.rows, score);
+    c::each_table(terms, score.row_at, [&](const char*, const sextant_table& table, auto& map) {
+      if (table.rows) map = {table.rows, static_cast<size_t>(score.diagonals.count)};
+    });
+    const Shape shape = {.batch = q.batch, .heads = q.heads, .rows = q.rows};
+    Attended<float> result = {.out = c::output_of(need(out, "out"), "out")};
+    check_out<float>(score, result.out);
+    std::vector<float> unused;
+    if (lse) {
+      result.lse = c::as_float(c::output_of(*lse, "lse"), "lse");
+    } else {
+      unused.resize(static_cast<size_t>(shape.batch * shape.heads * shape.rows));
+      result.lse = contiguous(unused, shape);
+    }
+    attend<float>(score, result, cpu_backend(), c::executor_of(pool));
   });
 }

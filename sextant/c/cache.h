@@ -56,14 +56,14 @@ SEXTANT_API sextant_status sextant_cache_rows(const sextant_cache* cache, int64_
 
 /* Attention of the last rows of some sequences over their cached rows, causal. */
 typedef struct sextant_decoding {
+  size_t size;
   /* [sequences, query heads, queries, D]: the queries are the last rows of their sequences, whose
      keys and values have been appended. */
   sextant_array q;
-  const int64_t* sequences; /* [q.batch] */
-  double scale;             /* 0: 1 / sqrt(D) */
-  const sextant_rope* rope; /* or NULL */
-  sextant_bias bias;
-  const float* sink; /* [query heads], or NULL */
+  const int64_t* sequences;   /* [q.batch] */
+  double scale;               /* 0: 1 / sqrt(D) */
+  const sextant_rope* rope;   /* or NULL */
+  const sextant_terms* terms; /* all but mask and key_bias; or NULL */
 } sextant_decoding;
 
 /* As sextant_attention_diagonals() and sextant_attend(). */
@@ -79,6 +79,7 @@ SEXTANT_API sextant_status sextant_decode(const sextant_cache* cache,
 typedef struct sextant_decode_plan sextant_decode_plan;
 
 typedef struct sextant_decode_plan_options {
+  size_t size;
   const int64_t* sequences; /* [count], of every cache that the plan is used with */
   int64_t count;
   int64_t heads;            /* of queries */
@@ -102,10 +103,11 @@ SEXTANT_API sextant_status sextant_decode_plan_step(sextant_decode_plan* plan,
                                                     const sextant_cache* cache);
 
 typedef struct sextant_decode_plan_call {
-  sextant_array q;    /* [count, query heads, queries, D] */
-  double scale;       /* 0: 1 / sqrt(D) */
-  sextant_array bias; /* float32 [1, 1 or query heads, rows, 1]; absent: no bias */
-  const float* sink;  /* [query heads], or NULL */
+  size_t size;
+  sextant_array q; /* [count, query heads, queries, D] */
+  double scale;    /* 0: 1 / sqrt(D) */
+  /* All but mask and key_bias; or NULL. Maps of tables are those of the options: `rows` is NULL. */
+  const sextant_terms* terms;
 } sextant_decode_plan_call;
 
 /* Attends over a layer's cache, which was filled by the same calls as that of the step. */

@@ -8,14 +8,14 @@ using sextant::c::need;
 
 struct sextant_decode_plan {
   // The rotation that the entries of `decoding` point to; null: none.
-  std::unique_ptr<const Rotation> rotation;
+  std::shared_ptr<const Rotation> rotation;
   std::vector<int32_t> bias_rows;
   std::vector<float> lse;  // where the caller wants none
   int64_t batch, heads, queries;
   Decoding decoding;
 
   sextant_decode_plan(const KvCache& cache, const sextant_decode_plan_options& o)
-      : rotation(o.rope ? std::make_unique<const Rotation>(o.rope->rotation) : nullptr),
+      : rotation(o.rope ? o.rope->rotation : nullptr),
         bias_rows(o.bias_rows ? std::vector<int32_t>(o.bias_rows, o.bias_rows + o.most_rows)
                               : std::vector<int32_t>()),
         batch(o.count),
@@ -38,7 +38,7 @@ sextant_status sextant_decode_plan_create(const sextant_cache* cache,
                                           const sextant_decode_plan_options* options,
                                           sextant_decode_plan** plan) {
   return guarded([&] {
-    const sextant_decode_plan_options& o = need(options, "options");
+    const sextant_decode_plan_options o = c::read(options, "decode_plan_options");
     if (o.count < 0)
       fail("decode plan: count: expected at least 0, but got " + std::to_string(o.count));
     if (o.bias_rows && o.most_rows < 0)
@@ -59,11 +59,11 @@ sextant_status sextant_decode_plan_attend(sextant_decode_plan* plan, const sexta
                                           const sextant_array* out, const sextant_array* lse) {
   return guarded([&] {
     sextant_decode_plan& d = need(plan, "plan");
-    const sextant_decode_plan_call& a = need(call, "call");
+    const sextant_decode_plan_call a = c::read(call, "decode_plan_call");
+    const sextant_terms terms = c::read_or_none(a.terms, "terms");
     Operands<float> operands = {.q = c::operand_of(a.q, "q"),
                                 .scale = c::scale_of(a.scale, a.q.columns)};
-    operands.bias = c::bias_of(a.bias, !d.bias_rows.empty(), "bias");
-    if (a.sink) operands.sink = {a.sink, static_cast<size_t>(d.heads)};
+    c::set_terms(terms, 0, operands);
     const Attended<float> result = {
         .out = c::output_of(need(out, "out"), "out"),
         .lse = lse ? c::as_float(c::output_of(*lse, "lse"), "lse")

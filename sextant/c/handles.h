@@ -15,13 +15,23 @@ struct sextant_pool {
   std::unique_ptr<sextant::Executor> executor;
 };
 struct sextant_rope {
-  sextant::Rotation rotation;
+  std::shared_ptr<const sextant::Rotation> rotation;  // never null; plans keep it, too
 };
 struct sextant_cache {
   sextant::KvCache cache;
 };
 
 namespace sextant::c {
+
+// The name of a member, as text only where a message needs it: calls of a plan allocate nothing.
+struct Name {
+  const char *first, *second = "", *third = "";
+
+  // NOLINTNEXTLINE(google-explicit-constructor): a literal is a name
+  Name(const char* name) : first(name) {}
+  Name(const char* a, const char* b, const char* c) : first(a), second(b), third(c) {}
+  std::string text() const { return std::string(first) + second + third; }
+};
 
 // Throws Error if a pointer that the function needs is null.
 template <class T>
@@ -37,32 +47,62 @@ void give(T** to, const char* name, Content&& content) {
   T*& place = need(to, name);
   place = new T{std::forward<Content>(content)};
 }
+void give_rope(sextant_rope** to, const Spectrum& spectrum);
+
+// Copies a struct that begins with its size. Throws Error if the pointer is null, the size is
+// below `bytes`, or members beyond them are not zero.
+void read_struct(const void* from, size_t bytes, const char* name, void* to);
+template <class T>
+T read(const T* from, const char* name) {
+  T own;
+  read_struct(from, sizeof(T), name, &own);
+  return own;
+}
+// The same for a struct that may be absent, which is then all zero.
+template <class T>
+T read_or_none(const T* from, const char* name) {
+  return from ? read(from, name) : T{};
+}
 
 const Executor& executor_of(const sextant_pool* pool);
-// Throws Error if the dtype is none of the enumeration.
+const Rotation* rotation_of(const sextant_rope* rope);  // null: there is none
+// Throws Error if the dtype is none of the enumeration, or not one of attention's arrays.
 DType dtype_of(sextant_dtype dtype, const char* name);
 // Throws Error if a size is negative, if the sizes have a product above kLargestView (a size of 0
-// counts as 1), or as dtype_of().
+// counts as 1), if strides leave the address range or are all 0, or as dtype_of().
 AnyView<float> view_of(const sextant_array& array, const char* name);
-// The same for an array that the call needs: throws Error, too, if it is absent or has elements and
-// no data.
+// The same for an array that the call needs: throws Error, too, if it is absent, or has elements
+// and no data or a column_stride of 0.
 AnyView<float> operand_of(const sextant_array& array, const char* name);
-// The same for an array that is written: throws Error, too, if elements share memory by a stride of
-// 0.
+// The same for an array that is written: throws Error, too, if elements share memory.
 AnyView<float> output_of(const sextant_array& array, const char* name);
 // Throws Error unless the elements are float32.
 View<float> as_float(const AnyView<float>& view, const char* name);
+// An optional array of float32, or of float64; null if it is absent. Throws Error if it has sizes
+// and no data.
+View<const float> optional_of(const sextant_array& array, const Name& name);
+View<const double> optional_double_of(const sextant_array& array, const Name& name);
+bool is_absent(const sextant_array& array);  // all sizes are 0, and there is no data
+// Whether two arrays with data share memory. Arrays whose rows lie between each other's do not.
+bool share_memory(const sextant_array& a, const sextant_array& b);
 // The scale, for 0 that of D columns. Throws Error if that is infinite.
 double scale_of(double scale, int64_t columns);
-// A table of biases by distance, or null if the array is absent. Throws Error if it has sizes and
-// no data, or if there are rows for it and it is absent.
-View<const float> bias_of(const sextant_array& table, bool has_rows, const char* name);
-// Sets bias, its rows and the sink of a score whose q and diagonals are set.
-void set_bias_and_sink(const sextant_bias& bias, const float* sink, Score<float>& score);
-// Checks q, k, v and out against each other, before memory is spent on a plan for them.
-void check_shapes(const Operands<float>& operands, const Plan& plan, const AnyView<float>& out);
-// Attends, with memory for the log-sum-exp if the caller wants none.
-void attend_into(const Score<float>& score, const sextant_array* out, const sextant_array* lse,
-                 const sextant_pool* pool);
+
+// Sets the operands of `terms`; those of the call that they fit must be set. Throws Error that
+// names the member.
+void set_terms(const sextant_terms& terms, int64_t keys, Operands<float>& operands);
+// f(name, table, map) for each table by distance and its member of `maps`, which has those of
+// RowMaps.
+template <class Terms, class Maps, class F>
+void each_table(Terms& terms, Maps& maps, F&& f) {
+  f("weight", terms.weight, maps.weight);
+  f("bias", terms.bias, maps.bias);
+  f("on_query", terms.on_query, maps.on_query);
+  f("on_key", terms.on_key, maps.on_key);
+  f("on_value", terms.on_value, maps.on_value);
+}
+// Throws Error if an output of a call shares memory with another of its arrays. lse: or null.
+void check_overlap(const sextant_array& q, const sextant_array& k, const sextant_array& v,
+                   const sextant_array& out, const sextant_array* lse);
 
 }  // namespace sextant::c

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "sextant/attention/rotary/cos_sin.h"
@@ -8,7 +10,6 @@
 #include "sextant/c/handles.h"
 
 using namespace sextant;
-using sextant::c::give;
 using sextant::c::guarded;
 using sextant::c::need;
 
@@ -29,10 +30,18 @@ void expect_between(const char* field, int64_t got, int64_t low, int64_t high) {
          std::to_string(high) + ", but got " + std::to_string(got));
 }
 
+void expect_finite(const char* field, double got) {
+  if (!std::isfinite(got))
+    fail(std::string("rope: ") + field + ": expected a finite number, but got " +
+         std::to_string(got));
+}
+
 Spectrum spectrum_of_columns(int64_t columns, double base, sextant_pairing pairing,
                              int64_t first_column) {
   expect_between("columns", columns, 0, kMostColumns);
   expect_between("first_column", first_column, 0, kMostColumns);
+  if (columns % 2 != 0)
+    fail("rope: columns: expected an even number, but got " + std::to_string(columns));
   return rotary(
       {.dim = columns, .base = base, .pairing = pairing_of(pairing), .first_column = first_column});
 }
@@ -44,11 +53,23 @@ void store_column(const std::vector<float>& values, size_t pair, size_t pairs, f
 
 }  // namespace
 
+namespace sextant::c {
+
+void give_rope(sextant_rope** to, const Spectrum& spectrum) {
+  give(to, "rope", std::make_shared<const Rotation>(rotation(spectrum)));
+}
+
+const Rotation* rotation_of(const sextant_rope* rope) {
+  return rope ? rope->rotation.get() : nullptr;
+}
+
+}  // namespace sextant::c
+
 sextant_status sextant_rope_create(int64_t columns, double base, sextant_pairing pairing,
                                    int64_t first_column, sextant_rope** rope) {
   return guarded([&] {
     const Spectrum spectrum = spectrum_of_columns(columns, base, pairing, first_column);
-    give(rope, "rope", rotation(spectrum));
+    c::give_rope(rope, spectrum);
   });
 }
 
@@ -57,31 +78,52 @@ sextant_status sextant_rope_create_from_frequencies(const double* frequencies, i
                                                     int64_t first_column, sextant_rope** rope) {
   return guarded([&] {
     expect_between("pairs", pairs, 0, kMostColumns / 2);
-    if (!std::isfinite(gain))
-      fail("rope: gain: expected a finite number, but got " + std::to_string(gain));
+    expect_finite("gain", gain);
     Spectrum spectrum = spectrum_of_columns(2 * pairs, 1, pairing, first_column);
     if (pairs > 0) need(frequencies, "rope: frequencies");
     for (int64_t f = 0; f < pairs; ++f)
       spectrum.pairs[static_cast<size_t>(f)].frequency = {frequencies[f], 0};
     spectrum.gain = gain;
-    give(rope, "rope", rotation(spectrum));
+    c::give_rope(rope, spectrum);
+  });
+}
+
+sextant_status sextant_rope_create_from_pairs(const sextant_pair* pairs, int64_t count, double gain,
+                                              sextant_rope** rope) {
+  return guarded([&] {
+    expect_between("count", count, 0, kMostColumns / 2);
+    expect_finite("gain", gain);
+    if (count > 0) need(pairs, "rope: pairs");
+    Spectrum spectrum = {.pairs = {}, .gain = gain};
+    for (const sextant_pair& pair : std::span(pairs, static_cast<size_t>(count))) {
+      expect_between("pairs: first", pair.first, 0, kMostColumns);
+      expect_between("pairs: second", pair.second, 0, kMostColumns);
+      expect_between("pairs: axis", pair.axis, 0, 7);
+      expect_finite("pairs: growth", pair.growth);
+      spectrum.pairs.push_back({.first = static_cast<int>(pair.first),
+                                .second = static_cast<int>(pair.second),
+                                .frequency = {pair.frequency, 0},
+                                .growth = pair.growth,
+                                .axis = static_cast<int>(pair.axis)});
+    }
+    c::give_rope(rope, spectrum);
   });
 }
 
 void sextant_rope_destroy(sextant_rope* rope) { delete rope; }
 
 int64_t sextant_rope_pairs(const sextant_rope* rope) {
-  return rope ? static_cast<int64_t>(rope->rotation.pairs.size()) : 0;
+  return rope ? static_cast<int64_t>(rope->rotation->pairs.size()) : 0;
 }
 
-double sextant_rope_gain(const sextant_rope* rope) { return rope ? rope->rotation.gain : 1; }
+double sextant_rope_gain(const sextant_rope* rope) { return rope ? rope->rotation->gain : 1; }
 
 sextant_status sextant_rope_columns(const sextant_rope* rope, int64_t pair, int64_t* first,
                                     int64_t* second) {
   return guarded([&] {
     need(rope, "rope");
     expect_between("pair", pair, 0, sextant_rope_pairs(rope) - 1);
-    const Rotation::Pair& columns = rope->rotation.pairs[static_cast<size_t>(pair)];
+    const Rotation::Pair& columns = rope->rotation->pairs[static_cast<size_t>(pair)];
     int64_t& to = need(second, "second");
     need(first, "first") = columns.first;
     to = columns.second;
@@ -91,7 +133,7 @@ sextant_status sextant_rope_columns(const sextant_rope* rope, int64_t pair, int6
 sextant_status sextant_rope_tables(const sextant_rope* rope, int64_t first_position, int64_t count,
                                    float* cos, float* sin) {
   return guarded([&] {
-    const auto& pairs = need(rope, "rope").rotation.pairs;
+    const auto& pairs = need(rope, "rope").rotation->pairs;
     expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
     expect_between("count", count, 0, kFarthestPosition);
     if (count == 0 || pairs.empty()) return;
@@ -109,7 +151,7 @@ sextant_status sextant_rope_tables(const sextant_rope* rope, int64_t first_posit
 sextant_status sextant_rope_rotate(const sextant_rope* rope, const sextant_array* x,
                                    const int64_t* positions, const sextant_pool* pool) {
   return guarded([&] {
-    const Rotation& rotation = need(rope, "rope").rotation;
+    const Rotation& rotation = *need(rope, "rope").rotation;
     const HostView<float> views[] = {HostView(c::as_float(c::output_of(need(x, "x"), "x"), "x"))};
     const SideRotation side = {.rotation = &rotation,
                                .rotary_positions = &need(positions, "positions")};

@@ -28,6 +28,15 @@ SEXTANT_API sextant_status sextant_rope_create_from_frequencies(const double* fr
                                                                 sextant_pairing pairing,
                                                                 int64_t first_column,
                                                                 sextant_rope** rope);
+/* Pairs of any columns. */
+typedef struct sextant_pair {
+  int64_t first, second; /* columns */
+  double frequency;      /* radians per position */
+  double growth;         /* XPOS: natural log per position, by which queries grow and keys shrink */
+  int64_t axis;          /* of a row's rotary positions, 0 to 7; 0 unless a row has several */
+} sextant_pair;
+SEXTANT_API sextant_status sextant_rope_create_from_pairs(const sextant_pair* pairs, int64_t count,
+                                                          double gain, sextant_rope** rope);
 SEXTANT_API void sextant_rope_destroy(sextant_rope* rope);
 
 SEXTANT_API int64_t sextant_rope_pairs(const sextant_rope* rope); /* 0 for NULL */

@@ -73,6 +73,27 @@ TEST(Layouts, PackedQueriesSeeTheirOwnSequence) {
                           ElementsAre(3, 4)));
 }
 
+TEST(Layouts, AWindowMayReachToBothSides) {
+  const Frame frame = {.queries = 4, .keys = 4};
+  EXPECT_THAT(keys_of_queries(within({frame}, {.left = 1, .right = 2})),
+              ElementsAre(ElementsAre(0, 1, 2), ElementsAre(0, 1, 2, 3), ElementsAre(1, 2, 3),
+                          ElementsAre(2, 3)));
+  EXPECT_THAT(keys_of_queries(within({frame}, {.left = 0, .right = 0})),
+              ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2), ElementsAre(3)));
+}
+
+// A padded batch: entry 1 has fewer rows.
+TEST(Layouts, FramesMayBelongToBatchEntries) {
+  const OwnedPlan layout =
+      within({{.batch = 0, .queries = 3, .keys = 3}, {.batch = 1, .queries = 1, .keys = 2}}, {});
+  const Sweep& sweep = layout.plan().sweeps.front();
+  ASSERT_EQ(sweep.batch_stride, 3);
+  EXPECT_EQ(visible_keys(sweep, layout.plan().frames[0], 0, 2), (KeyRange{0, 3}));
+  EXPECT_EQ(visible_keys(sweep, layout.plan().frames[1], 1, 0), (KeyRange{0, 2}));
+  EXPECT_EQ(layout.diagonals().farthest, 2);
+  EXPECT_EQ(layout.diagonals().count, 5);
+}
+
 TEST(Layouts, DiagonalsAreTheDistancesSeen) {
   const std::vector<int64_t> lengths = {2, 5, 1};
   std::vector<OwnedPlan> layouts;
@@ -83,6 +104,7 @@ TEST(Layouts, DiagonalsAreTheDistancesSeen) {
   layouts.push_back(bidirectional({.queries = 4, .keys = 9}));
   layouts.push_back(packed(lengths));
   layouts.push_back(packed(lengths, {}, 3));
+  layouts.push_back(within({{.queries = 9, .keys = 9}}, {.left = 4, .right = 2}));
   for (const OwnedPlan& layout : layouts) {
     std::vector<std::vector<int64_t>> seen;
     const std::set<int64_t> distances = distances_seen(layout, seen);
@@ -198,7 +220,10 @@ TEST(Layouts, ErrorsNameTheField) {
         OwnedPlan({{.queries = 2, .keys = 2}}, {{0, 1}}, {});
       },
       refused("key_ranges.size()", "got 1"));
-  EXPECT_THAT([] { OwnedPlan({{.batch = 1}}, {}, {}); }, refused("frames.batch", "got 1"));
+  EXPECT_THAT([] { within({{.batch = 1}, {}}, {}); }, refused("frames.batch", "got -1"));
+  EXPECT_THAT([] { within({{.batch = -2}}, {}); }, refused("frames.batch", "got -2"));
+  EXPECT_THAT([] { within({}, {.left = -1}); }, refused("left", "got -1"));
+  EXPECT_THAT([] { within({}, {.right = -1}); }, refused("right", "got -1"));
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ static double naive(int head, int query, int column, int64_t farthest, int64_t c
 static void test_attention(void) {
   const sextant_array result = array(out, kHeads, kRows, kColumns);
   const sextant_array sums = array(lse, kHeads, kRows, 1);
-  sextant_attention a = {0};
+  SEXTANT_NEW(sextant_attention, a);
+  SEXTANT_NEW(sextant_terms, terms);
   double slopes[kHeads], worst = 0;
   int64_t farthest = 0, count = 0;
   sextant_pool* pool = NULL;
@@ -71,13 +72,14 @@ static void test_attention(void) {
   a.k = array(k, kKeyHeads, kRows, kColumns);
   a.v = array(v, kKeyHeads, kRows, kColumns);
   a.window = kWindow;
-  a.sink = sink;
+  a.terms = &terms;
+  terms.sink = sink;
   expect(sextant_attention_diagonals(&a, &farthest, &count) == SEXTANT_OK, "diagonals");
   expect(farthest == kWindow - 1 && count == kWindow, "the distances of a window");
   expect(sextant_alibi_slopes(kHeads, 8, slopes) == SEXTANT_OK, "slopes");
   for (h = 0; h < kHeads; ++h)
     for (i = 0; i < count; ++i) bias[h * count + i] = (float)(-slopes[h] * (double)(farthest - i));
-  a.bias.table = array(bias, kHeads, (int)count, 1);
+  terms.bias.table = array(bias, kHeads, (int)count, 1);
   expect(sextant_pool_create(2, &pool) == SEXTANT_OK, "pool");
   expect(sextant_attend(&a, &result, &sums, pool) == SEXTANT_OK, "attend");
   for (h = 0; h < kHeads; ++h)
@@ -183,7 +185,7 @@ static void test_old_names(void) {
 static void test_decoding(void) {
   const sextant_cache_shape shape = {kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
   const sextant_array result = array(out, kHeads, kRows, kColumns);
-  sextant_attention whole = {0};
+  SEXTANT_NEW(sextant_attention, whole);
   sextant_cache* cache = NULL;
   sextant_rope* rope = NULL;
   int64_t sequence = -1, fork = -1, rows = 0;
@@ -199,7 +201,7 @@ static void test_decoding(void) {
   for (row = 0; row < kRows; ++row) {
     float step[kHeads * kColumns];
     const sextant_array into = array(step, kHeads, 1, kColumns);
-    sextant_decoding d = {0};
+    SEXTANT_NEW(sextant_decoding, d);
     sextant_array rows_of_k = array(k + row * kColumns, kKeyHeads, 1, kColumns);
     sextant_array rows_of_v = array(v + row * kColumns, kKeyHeads, 1, kColumns);
     rows_of_k.head_stride = rows_of_v.head_stride = kRows * kColumns;
@@ -233,9 +235,10 @@ static void test_decode_plan(int rotated) {
   float once[kHeads * kColumns] = {0}, steps[kHeads * kColumns] = {0};
   const sextant_array into_once = array(once, kHeads, 1, kColumns);
   const sextant_array into_steps = array(steps, kHeads, 1, kColumns);
-  sextant_decode_plan_options options = {0};
-  sextant_decode_plan_call call = {0};
-  sextant_decoding d = {0};
+  SEXTANT_NEW(sextant_decode_plan_options, options);
+  SEXTANT_NEW(sextant_decode_plan_call, call);
+  SEXTANT_NEW(sextant_terms, terms);
+  SEXTANT_NEW(sextant_decoding, d);
   sextant_cache* cache = NULL;
   sextant_rope *rope = NULL, *other = NULL;
   sextant_decode_plan* plan = NULL;
@@ -260,10 +263,11 @@ static void test_decode_plan(int rotated) {
   expect(sextant_decode_plan_create(cache, &options, &plan) == SEXTANT_OK, "plan");
   call.q = d.q = array(q, kHeads, 1, kColumns);
   expect_error(sextant_decode_plan_attend(plan, cache, &call, &into_steps, NULL), "step");
-  call.bias = array(NULL, kHeads, kRows, 1);
+  call.terms = &terms;
+  terms.bias.table = array(NULL, kHeads, kRows, 1);
   expect_error(sextant_decode_plan_attend(plan, cache, &call, &into_steps, NULL),
-               "bias: expected data, or all sizes 0 (no bias), but got NULL");
-  memset(&call.bias, 0, sizeof call.bias);
+               "terms.bias.table: expected data, or all sizes 0 (absent), but got NULL");
+  call.terms = NULL;
   for (row = 0; row < kRows; ++row) {
     sextant_array rows_of_k = array(k + row * kColumns, kKeyHeads, 1, kColumns);
     sextant_array rows_of_v = array(v + row * kColumns, kKeyHeads, 1, kColumns);
@@ -308,8 +312,10 @@ static void test_absent_data(void) {
   const int64_t positions[kRows] = {0};
   const sextant_array none = {0}, result = array(out, kHeads, kRows, kColumns);
   sextant_array x = array(NULL, kHeads, kRows, kColumns);
-  sextant_attention a = {0}, bare = {0};
-  sextant_decoding d = {0};
+  SEXTANT_NEW(sextant_attention, a);
+  SEXTANT_NEW(sextant_attention, bare);
+  SEXTANT_NEW(sextant_decoding, d);
+  SEXTANT_NEW(sextant_terms, terms);
   sextant_rope* rope = NULL;
   sextant_cache* cache = NULL;
   int64_t sequence = 0, farthest = 0, count = 0;
@@ -333,9 +339,10 @@ static void test_absent_data(void) {
   expect_error(sextant_attend(&a, &none, NULL, NULL), "out: expected an array");
   x = array(NULL, kHeads, kRows, 1);
   expect_error(sextant_attend(&a, &result, &x, NULL), "lse: expected data");
-  a.bias.table = x;
+  a.terms = &terms;
+  terms.bias.table = x;
   expect_error(sextant_attend(&a, &result, NULL, NULL),
-               "bias.table: expected data, or all sizes 0 (no bias), but got NULL");
+               "terms.bias.table: expected data, or all sizes 0 (absent), but got NULL");
   bare.q = bare.k = array(NULL, kHeads, kRows, kColumns);
   expect(sextant_attention_diagonals(&bare, &farthest, &count) == SEXTANT_OK && count == kRows,
          "diagonals need no data");
@@ -357,8 +364,9 @@ static void test_absent_data(void) {
   expect_error(sextant_decode(cache, &d, &x, NULL, NULL), "out: expected data");
   x = array(NULL, kKeyHeads, 1, 1);
   expect_error(sextant_decode(cache, &d, &a.k, &x, NULL), "lse: expected data");
-  d.bias.table = x;
-  expect_error(sextant_decode(cache, &d, &a.k, NULL, NULL), "bias.table: expected data");
+  d.terms = &terms;
+  terms.bias.table = x;
+  expect_error(sextant_decode(cache, &d, &a.k, NULL, NULL), "terms.bias.table: expected data");
   sextant_cache_destroy(cache);
   sextant_rope_destroy(rope);
 }
@@ -368,7 +376,7 @@ static void test_sizes(void) {
   const int64_t large = (int64_t)1 << 40, lengths[2] = {large, 3};
   const sextant_array result = array(out, kHeads, kRows, kColumns);
   sextant_array wrong = result;
-  sextant_attention a = {0};
+  SEXTANT_NEW(sextant_attention, a);
   sextant_pool* pool = NULL;
   int64_t farthest = 0, count = 0;
   a.q = array(q, kHeads, kRows, kColumns);

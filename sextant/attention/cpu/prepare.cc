@@ -25,7 +25,7 @@ void pack_table_rows(const Table<float>& table, float factor, int64_t head, int6
   pack_panel(from, x.row_stride, x.column_stride, count, vectors->columns, factor, panel);
   if (float* rows = vectors->rows)
     unpack_panel(panel, kLanes, vectors->columns16, rows + at, vectors->columns16);
-  vectors->finite[static_cast<size_t>((head * vectors->count16 + row) / kLanes)] =
+  vectors->finite[(head * vectors->count16 + row) / kLanes] =
       all_finite(panel, kLanes * vectors->columns16) ? 1 : 0;
 }
 
@@ -46,7 +46,8 @@ void pack_vectors(const Table<float>& table, float factor, bool rows, PackedTabl
   const int64_t size = vectors.heads * vectors.count16 * vectors.columns16;
   vectors.panels = memory.floats(size);
   if (rows) vectors.rows = memory.floats(size);
-  vectors.finite.resize(static_cast<size_t>(vectors.heads * vectors.count16 / kLanes));
+  const int64_t flags = vectors.heads * vectors.count16 / kLanes;
+  vectors.finite = reinterpret_cast<uint8_t*>(memory.floats(round_up(flags, 4) / 4));
   constexpr double kSecondsOfFloat = 0.5e-9;
   const int64_t panels = vectors.count16 / kLanes;
   share_out(executor, vectors.heads * panels, kSecondsOfFloat * static_cast<double>(size),

@@ -49,8 +49,8 @@ PackedTable vectors(Table<float> table, const Diagonals& diagonals, const Readin
   v.columns = table.rows.columns;
   v.count16 = round_up(v.count, kLanes);
   v.columns16 = round_up(v.columns, kLanes);
-  v.map =
-      RowMap(table.row_at, diagonals.count, reading.backwards, reading.any_row_order ? v.count : 0);
+  v.map = RowMap(table.row_at, diagonals.count, reading.backwards,
+                 reading.any_row_order ? v.count : 0, memory);
   if (v.map.rows_reversed()) {
     table.rows.data = table.rows.at(0, 0, v.count - 1);
     table.rows.row_stride = -table.rows.row_stride;
@@ -93,7 +93,7 @@ Problem::Problem(const HostScore<float>& s, Pass pass, const PassPlan& plan, int
       blocks_of_batch(plan.blocks_of_batch),
       rotations(plan.rotations),
       phases(plan.phases),
-      origins(s.key_bias, s.frames, s.sweeps, s.q.rows) {
+      origins(s.key_bias, s.frames, s.sweeps, s.q.rows, &memory) {
   weight = numbers(s.weight, s.diagonals, memory, executor);
   bias = numbers(s.bias, s.diagonals, memory, executor);
   // Weighted sums of rows are needed for the result forward, and for the gradients of q and k

@@ -46,7 +46,7 @@ struct PackedTable {
   float factor = 1;  // of its rows in `panels` and `rows`
   RowMap map;
   float *panels = nullptr, *rows = nullptr;  // no rows if the pass does not read them
-  std::vector<uint8_t> finite;  // [heads][count16 / kLanes]: whether a panel has no infinity or NaN
+  uint8_t* finite = nullptr;  // [heads][count16 / kLanes]: whether a panel has no infinity or NaN
 
   explicit operator bool() const { return heads > 0; }
   int64_t size() const { return count16 * columns16; }  // of a head
@@ -60,7 +60,7 @@ struct PackedTable {
   }
   bool all_finite(int64_t h, KeyRange some) const {
     const auto at = [&](int64_t panel) {
-      return finite.begin() + head_index(h) * count16 / kLanes + panel;
+      return finite + head_index(h) * count16 / kLanes + panel;
     };
     return std::all_of(at(some.first / kLanes), at(round_up(some.last, kLanes) / kLanes),
                        [](uint8_t is) { return is != 0; });

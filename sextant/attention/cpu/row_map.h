@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "sextant/attention/cpu/sizes.h"
+#include "sextant/base/workspace.h"
 #include "sextant/position/frame.h"
 
 namespace sextant::cpu {
@@ -34,21 +34,22 @@ class RowMap {
   // row_at empty: row = diagonal. backwards: diagonals are counted from the last. rotate_rows: the
   // number of rows of a table that may be reversed, or 0. It is if its rows would fall from one
   // diagonal to the next, for tiles are faster where rows rise.
-  RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards,
-         int64_t rotate_rows = 0);
+  // The map is kept in `memory`.
+  RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards, int64_t rotate_rows,
+         Workspace& memory);
 
   bool rows_reversed() const { return rows_reversed_; }
 
   // The rows of the diagonals from `diagonal`, at least -kMargin, on.
-  const int32_t* rows(int64_t diagonal) const { return row_.data() + kMargin + diagonal; }
+  const int32_t* rows(int64_t diagonal) const { return row_ + kMargin + diagonal; }
 
   // The number of diagonals from `diagonal` on that meet the same row, or rows that rise by one
   // each.
   int64_t same(int64_t diagonal) const {
-    return stays_to_[static_cast<size_t>(kMargin + diagonal)] - (kMargin + diagonal);
+    return stays_to_[kMargin + diagonal] - (kMargin + diagonal);
   }
   int64_t rising(int64_t diagonal) const {
-    return rises_to_[static_cast<size_t>(kMargin + diagonal)] - (kMargin + diagonal);
+    return rises_to_[kMargin + diagonal] - (kMargin + diagonal);
   }
   // Whether `count` diagonals, at least one, do so.
   bool stays(int64_t diagonal, int64_t count) const { return same(diagonal) >= count; }
@@ -65,11 +66,12 @@ class RowMap {
 
   bool rows_reversed_ = false;
   bool monotone_ = true;  // rows never fall, or never rise
-  std::vector<int32_t> row_;
+  const int32_t* row_ = nullptr;
   // For each diagonal, counted from the margin's first, the next one with another row, and the next
   // one where rows stop rising.
-  std::vector<int32_t> stays_to_, rises_to_;
-  std::vector<int32_t> low_, high_;  // the least and greatest row of each kLanes diagonals
+  const int32_t *stays_to_ = nullptr, *rises_to_ = nullptr;
+  const int32_t *low_ = nullptr,
+                *high_ = nullptr;  // the least and greatest row of each kLanes diagonals
 };
 
 }  // namespace sextant::cpu

@@ -60,7 +60,7 @@ sextant_status sextant_rope_create_from_config(const char* config, size_t bytes,
     if (!group.rotates)
       fail("config: layer: expected a layer that rotates, but layer " + std::to_string(layer) +
            " does not");
-    c::give(rope, "rope", rotation(spectrum_of(group, length)));
+    c::give_rope(rope, spectrum_of(group, length));
     if (scale) *scale = group.scaling.score_factor * plain_scale(group);
   });
 }

@@ -1,0 +1,225 @@
+// Plans: what they keep, renew and refuse, and the memory that they take.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sextant/attention/attend.h"
+#include "tests/base/allocations.h"
+#include "tests/c/c_score.h"
+
+namespace sextant::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// One shape with every operand, a rope, and two sweeps.
+RandomOptions every_term() {
+  return {.queries = 70,
+          .keys = 90,
+          .sweeps = 2,
+          .rotated = true,
+          .weight = true,
+          .bias = true,
+          .on_query = true,
+          .on_key = true,
+          .on_value = true,
+          .key_bias = true,
+          .clip = 5,
+          .sink = true,
+          .mask = true,
+          .softcap = 3};
+}
+
+TEST(CPlan, AllocatesNothingFromTheSecondCallOn) {
+  RandomScore<float> random(every_term());
+  const CScore in_c(random.score);
+  sextant_plan* plan = nullptr;
+  ASSERT_EQ(sextant_plan_create(&in_c.attention, nullptr, &plan), SEXTANT_OK) << sextant_error();
+  Outputs results(random.score);
+  const sextant_array out = results.out_array();
+  const auto step = [&] {
+    EXPECT_EQ(sextant_plan_renew(plan, &in_c.attention), SEXTANT_OK) << sextant_error();
+    EXPECT_EQ(sextant_plan_attend(plan, &in_c.attention, &out, nullptr, nullptr), SEXTANT_OK);
+    for (const int ith : {1, 0})
+      EXPECT_EQ(sextant_plan_attend_share(plan, &in_c.attention, &out, nullptr, ith, 2),
+                SEXTANT_OK);
+  };
+  for (int n = 0; n < 3; ++n) step();
+  const int64_t before = allocations();
+  EXPECT_EQ(sextant_plan_attend(plan, &in_c.attention, &out, nullptr, nullptr), SEXTANT_OK);
+  EXPECT_EQ(allocations() - before, 0) << "a call";
+  EXPECT_EQ(sextant_plan_renew(plan, &in_c.attention), SEXTANT_OK);
+  EXPECT_EQ(allocations() - before, 0) << "a renewal";
+  step();
+  EXPECT_EQ(allocations() - before, 0) << "a step";
+  sextant_plan_destroy(plan);
+}
+
+TEST(CPlan, KeepsCopiesOfLayoutAndRopes) {
+  RandomScore<float> random({.queries = 20, .keys = 20, .rotated = true, .bias = true, .clip = 4});
+  Outputs expected(random.score), got(random.score);
+  attend<float>(random.score, expected.views(), cpu_backend());
+  sextant_plan* plan = nullptr;
+  {
+    const CScore gone(random.score);
+    ASSERT_EQ(sextant_plan_create(&gone.attention, nullptr, &plan), SEXTANT_OK);
+  }
+  CScore data(random.score);
+  data.attention.layout = nullptr;
+  const sextant_array out = got.out_array(), lse = got.lse_array();
+  EXPECT_EQ(sextant_plan_attend(plan, &data.attention, &out, &lse, nullptr), SEXTANT_OK)
+      << sextant_error();
+  EXPECT_EQ(got, expected);
+  sextant_plan_destroy(plan);
+}
+
+TEST(CPlan, RenewedServesTheNewShape) {
+  sextant_plan* plan = nullptr;
+  for (const int64_t rows : {30, 50, 12}) {
+    RandomScore<float> random({.queries = rows, .keys = rows + 3, .rotated = true, .bias = true});
+    const CScore in_c(random.score);
+    if (!plan)
+      ASSERT_EQ(sextant_plan_create(&in_c.attention, nullptr, &plan), SEXTANT_OK);
+    else
+      ASSERT_EQ(sextant_plan_renew(plan, &in_c.attention), SEXTANT_OK) << sextant_error();
+    Outputs expected(random.score), got(random.score);
+    attend<float>(random.score, expected.views(), cpu_backend());
+    const sextant_array out = got.out_array(), lse = got.lse_array();
+    EXPECT_EQ(sextant_plan_attend(plan, &in_c.attention, &out, &lse, nullptr), SEXTANT_OK);
+    EXPECT_EQ(got, expected);
+  }
+  sextant_plan_destroy(plan);
+}
+
+void expect_refused(sextant_status status, const char* message) {
+  EXPECT_EQ(status, SEXTANT_BAD_ARGUMENT);
+  EXPECT_THAT(sextant_error(), HasSubstr(message));
+}
+
+TEST(CPlan, ServesNoCallAfterARenewalThatFails) {
+  RandomScore<float> random({});
+  CScore in_c(random.score);
+  sextant_plan* plan = nullptr;
+  ASSERT_EQ(sextant_plan_create(&in_c.attention, nullptr, &plan), SEXTANT_OK);
+  in_c.frames[0].keys = 1000;
+  expect_refused(sextant_plan_renew(plan, &in_c.attention), "layout.frames[0].keys: expected 0 to");
+  Outputs results(random.score);
+  const sextant_array out = results.out_array();
+  expect_refused(sextant_plan_attend(plan, &in_c.attention, &out, nullptr, nullptr),
+                 "plan: expected a sextant_plan_renew()");
+  in_c.frames[0].keys = random.score.k.rows;
+  EXPECT_EQ(sextant_plan_renew(plan, &in_c.attention), SEXTANT_OK);
+  EXPECT_EQ(sextant_plan_attend(plan, &in_c.attention, &out, nullptr, nullptr), SEXTANT_OK);
+  sextant_plan_destroy(plan);
+}
+
+TEST(CPlan, RefusesOtherShapesMapsAndBackends) {
+  RandomScore<float> random({.bias = true, .clip = 3});
+  CScore in_c(random.score);
+  sextant_plan* plan = nullptr;
+  for (const char* name : {"gpu", "", "cuda"}) {
+    expect_refused(sextant_plan_create(&in_c.attention, name, &plan), "backend: expected one");
+    EXPECT_EQ(plan, nullptr);
+  }
+  ASSERT_EQ(sextant_plan_create(&in_c.attention, "cpu", &plan), SEXTANT_OK);
+  Outputs results(random.score);
+  const sextant_array out = results.out_array();
+  const auto attend = [&] {
+    return sextant_plan_attend(plan, &in_c.attention, &out, nullptr, nullptr);
+  };
+  const int32_t* const rows = in_c.terms.bias.rows;
+  in_c.terms.bias.rows = nullptr;
+  expect_refused(attend(), "terms.bias.rows: expected the plan's map, but got NULL");
+  in_c.terms.bias.rows = rows;
+  in_c.attention.k.rows = in_c.attention.v.rows = 8;
+  expect_refused(attend(), "k.rows: expected 9 (as planned), but got 8");
+  sextant_plan_destroy(plan);
+  sextant_plan_destroy(nullptr);
+}
+
+// A call that finds the plan in use is refused, and the one that uses it is not disturbed.
+TEST(CPlan, OneCallAtATime) {
+  RandomScore<float> random({.queries = 64, .keys = 64});
+  const CScore in_c(random.score);
+  sextant_plan* plan = nullptr;
+  ASSERT_EQ(sextant_plan_create(&in_c.attention, nullptr, &plan), SEXTANT_OK);
+  Outputs results(random.score);
+  const sextant_array out = results.out_array();
+  struct Inside {
+    std::function<void()> call;
+  } inside = {[&] {
+    expect_refused(sextant_plan_attend(plan, &in_c.attention, &out, nullptr, nullptr),
+                   "plan: expected one call at a time");
+  }};
+  sextant_threads threads = {sizeof threads};
+  threads.workers = 1;
+  threads.user = &inside;
+  threads.run = [](void* user, int64_t tasks, sextant_task task, void* state) {
+    static_cast<Inside*>(user)->call();
+    for (int64_t n = 0; n < tasks; ++n) task(state, n, 0);
+  };
+  sextant_pool* pool = nullptr;
+  ASSERT_EQ(sextant_pool_create_from(&threads, &pool), SEXTANT_OK);
+  EXPECT_EQ(sextant_plan_attend(plan, &in_c.attention, &out, nullptr, pool), SEXTANT_OK);
+  sextant_pool_destroy(pool);
+  sextant_plan_destroy(plan);
+}
+
+// All threads of a shared call get its error.
+TEST(CPlan, SharedCallsFailTogether) {
+  RandomScore<float> random({});
+  CScore in_c(random.score);
+  sextant_plan* plan = nullptr;
+  ASSERT_EQ(sextant_plan_create(&in_c.attention, nullptr, &plan), SEXTANT_OK);
+  in_c.attention.q.columns = 3;
+  Outputs results(random.score);
+  const sextant_array out = results.out_array();
+  std::vector<std::jthread> threads;
+  for (int ith = 0; ith < 3; ++ith)
+    threads.emplace_back([&, ith] {
+      expect_refused(sextant_plan_attend_share(plan, &in_c.attention, &out, nullptr, ith, 3),
+                     "k.columns: expected 3");
+    });
+  threads.clear();
+  expect_refused(sextant_plan_attend_share(plan, &in_c.attention, &out, nullptr, 3, 3),
+                 "ith: expected 0 to 2, but got 3");
+  sextant_plan_destroy(plan);
+}
+
+// A newer header's struct is longer.
+TEST(CPlan, StructsSayTheirSize) {
+  RandomScore<float> random({});
+  CScore in_c(random.score);
+  Outputs results(random.score);
+  const sextant_array out = results.out_array();
+  struct Newer {
+    sextant_attention attention;
+    int64_t added;
+  } newer = {in_c.attention, 0};
+  newer.attention.size = sizeof newer;
+  EXPECT_EQ(sextant_attend(&newer.attention, &out, nullptr, nullptr), SEXTANT_OK)
+      << sextant_error();
+  newer.added = 1;
+  expect_refused(sextant_attend(&newer.attention, &out, nullptr, nullptr),
+                 "attention.size: expected zero in members that version");
+  for (const size_t size : {size_t{0}, sizeof(sextant_attention) - 8, ~size_t{0}}) {
+    in_c.attention.size = size;
+    expect_refused(sextant_attend(&in_c.attention, &out, nullptr, nullptr), "attention.size");
+  }
+  in_c.attention.size = sizeof in_c.attention;
+  in_c.terms.size = 0;
+  expect_refused(sextant_attend(&in_c.attention, &out, nullptr, nullptr),
+                 "terms.size: expected sizeof(sextant_terms)");
+  in_c.terms.size = sizeof in_c.terms;
+  in_c.layout.size = 1;
+  expect_refused(sextant_attend(&in_c.attention, &out, nullptr, nullptr), "layout.size");
+}
+
+}  // namespace
+}  // namespace sextant::testing
