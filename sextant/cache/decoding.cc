@@ -100,7 +100,7 @@ void Decoding::step(const KvCache& cache, std::span<const int64_t> counts) {
 }
 
 void Decoding::attend(const KvCache& cache, Operands<float> operands,
-                      const Attended<float>& result) {
+                      const Attended<float>& result, const Executor* executor) {
   if (!ready_) fail("decoding: attend: expected a step() that succeeds before it");
   batch_.set_keys(operands, cache);
   const int64_t most = distances_, count = prepared_->plan().diagonals.count;
@@ -119,7 +119,9 @@ void Decoding::attend(const KvCache& cache, Operands<float> operands,
     bias.data += (most - count) * bias.column_stride;
     bias.columns = count;
   }
-  sextant::attend<float>(operands, *prepared_, result, context_);
+  Context context = context_;
+  if (executor) context.executor = executor;
+  sextant::attend<float>(operands, *prepared_, result, context);
 }
 
 }  // namespace sextant

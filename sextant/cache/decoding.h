@@ -60,8 +60,9 @@ class SEXTANT_API Decoding {
   // Attends with the keys and values of `cache`, that of step() or one that was filled by the same
   // calls. operands: all but k, v and key_bias. A weight or bias without map has a row for each of
   // diagonals(), and so has query_bias a column. Throws Error as attend() and
-  // CachedBatch::set_keys() do.
-  void attend(const KvCache& cache, Operands<float> operands, const Attended<float>& result);
+  // CachedBatch::set_keys() do. executor: runs this call; null: that of the context.
+  void attend(const KvCache& cache, Operands<float> operands, const Attended<float>& result,
+              const Executor* executor = nullptr);
 
  private:
   void set_diagonals(int64_t count);
