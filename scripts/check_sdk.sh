@@ -5,7 +5,7 @@
 #
 # In a fresh chroot with a clone of HEAD (scripts/clean_chroot.sh; needs root): the core, static and
 # shared, is configured, built, installed and used by find_package, pkg-config, the examples, the
-# programs of docs/cpp.md and docs/c.md and a C program. Then nlohmann-json is installed and the
+# programs of docs/cpp.md, c.md, cache.md and a C program. Then nlohmann-json is installed and the
 # same is done with the component `config`. A shared library must export the API only, and the
 # static core must be smaller than 8 MB. The kernels are compiled twice, without ccache.
 set -euo pipefail

@@ -63,6 +63,9 @@ inline KeyRange visible_keys(const Sweep& sweep, const Frame& frame, int64_t b, 
 // are multiples of kPageUnit, so no vector of rows crosses a page boundary. Only the forward pass
 // reads pages.
 inline constexpr int64_t kPageUnit = 16;
+// A query's sums have one order, and its result the same bits, if the first key row of its frame
+// moves by multiples of this: rows that it does not see need no place in the frame.
+inline constexpr int64_t kFrameUnit = 256;
 struct Pages {
   const int64_t* at = nullptr;  // ceil(rows / P) page numbers for each entry
   int64_t batch_stride = 0;     // 0: the same for every batch entry

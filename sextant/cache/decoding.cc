@@ -1,5 +1,6 @@
 #include "sextant/cache/decoding.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -36,7 +37,7 @@ void keep_last_rows(const char* name, View<const float>& table, int64_t most, in
   if (!table) return;
   if (table.rows != most)
     bad("decoding: " + std::string(name) + ".rows",
-        std::to_string(most) + " (most_rows, one for each diagonal, there is no map)", table.rows);
+        std::to_string(most) + ", one for each of diagonals(), as there is no map", table.rows);
   table.data += (most - count) * table.row_stride;
   table.rows = count;
 }
@@ -51,22 +52,19 @@ Decoding::Decoding(const KvCache& cache, std::vector<CachedBatch::Entry> entries
       key_columns_(cache.shape().key_columns),
       value_columns_(cache.shape().value_columns),
       row_at_(row_at),
-      batch_(cache, entries, shape.queries, shape.most_rows),
+      batch_(cache, entries, shape.queries, {}, shape.most_rows),
+      distances_(entries.empty() ? shape.most_rows : batch_.plan().diagonals.count),
       context_(context) {
   context_.workspace = &memory_;
-  set_diagonals(shape.most_rows);
+  set_diagonals(distances_);
   prepared_.emplace(batch_.plan(), plan_shape(), backend, context_, Passes::kForward);
 }
 
-Diagonals Decoding::diagonals() const {
-  return {.farthest = shape_.most_rows - 1, .count = shape_.most_rows};
-}
-
-void Decoding::set_diagonals(int64_t rows) {
+void Decoding::set_diagonals(int64_t count) {
   Plan& plan = batch_.plan_;
-  plan.diagonals = {.farthest = rows - 1, .count = rows};
+  plan.diagonals = {.farthest = count - 1, .count = count};
   const auto map = [&](const char* name, std::span<const int32_t> all) {
-    return last_rows(name, all, shape_.most_rows, rows);
+    return last_rows(name, all, distances_, count);
   };
   plan.row_at = {.weight = map("weight", row_at_.weight),
                  .bias = map("bias", row_at_.bias),
@@ -87,25 +85,25 @@ PlanShape Decoding::plan_shape() const {
           .key_table = shape_.key_table};
 }
 
-void Decoding::step(const KvCache& cache) {
+void Decoding::step(const KvCache& cache, std::span<const int64_t> counts) {
   ready_ = false;
   for (const CachedBatch::Entry& entry : batch_.entries_)
     if (cache.rows(entry.sequence) > shape_.most_rows)
       bad("decoding: sequence " + std::to_string(entry.sequence) + ": rows",
           "at most " + std::to_string(shape_.most_rows) + " (most_rows)",
           cache.rows(entry.sequence));
-  batch_.renew(cache);
-  // The first step has the diagonals of most_rows rows, so that the workspace grows to its size.
-  set_diagonals(grown_ ? batch_.rows_ : shape_.most_rows);
+  batch_.renew(cache, counts);
+  // The first step has all diagonals, so that the workspace grows to its size.
+  set_diagonals(grown_ ? std::max<int64_t>(batch_.plan().diagonals.count, 1) : distances_);
   prepared_->renew(batch_.plan(), plan_shape(), context_);
   grown_ = ready_ = true;
 }
 
 void Decoding::attend(const KvCache& cache, Operands<float> operands,
-                      const Attended<float>& result) {
+                      const Attended<float>& result, const Executor* executor) {
   if (!ready_) fail("decoding: attend: expected a step() that succeeds before it");
   batch_.set_keys(operands, cache);
-  const int64_t most = shape_.most_rows, count = prepared_->plan().diagonals.count;
+  const int64_t most = distances_, count = prepared_->plan().diagonals.count;
   const auto keep = [&](const char* name, View<const float>& table, auto map) {
     if (map.empty()) keep_last_rows(name, table, most, count);
   };
@@ -116,11 +114,14 @@ void Decoding::attend(const KvCache& cache, Operands<float> operands,
   keep("on_value", operands.on_value, row_at_.on_value);
   if (View<const float>& bias = operands.query_bias) {
     if (bias.columns != most)
-      bad("decoding: query_bias.columns", std::to_string(most) + " (most_rows)", bias.columns);
+      bad("decoding: query_bias.columns", std::to_string(most) + ", one for each diagonal",
+          bias.columns);
     bias.data += (most - count) * bias.column_stride;
     bias.columns = count;
   }
-  sextant::attend<float>(operands, *prepared_, result, context_);
+  Context context = context_;
+  if (executor) context.executor = executor;
+  sextant::attend<float>(operands, *prepared_, result, context);
 }
 
 }  // namespace sextant

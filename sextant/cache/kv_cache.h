@@ -221,29 +221,37 @@ class SEXTANT_API ProvisionalRows {
 SEXTANT_API bool same_rotation(const Rotation& a, const Rotation& b);
 
 // Cached sequences as a batch: the operands of a score that say where keys are stored, and which
-// keys the last `queries` rows of each sequence see. It must live as long as the score, and the
-// cache must not change meanwhile.
+// keys the last rows of each sequence see. It must live as long as the score, and the cache must
+// not change meanwhile.
 class SEXTANT_API CachedBatch {
  public:
-  // The rotation of a sequence's queries and keys; null: none. Sequences of one batch may have
-  // different rotations. Rotated keys are not rotated again.
+  // The rotation of a sequence's queries and keys; null: none. Rotated keys are not rotated again.
+  // A query sees `window` keys, its own and those before it; 0: all. Sequences of one batch may
+  // have different rotations and windows.
   struct Entry {
     int64_t sequence = 0;
     const Rotation* rotation = nullptr;
+    int64_t window = 0;
   };
 
-  // Throws Error if a sequence has fewer rows than `queries`, or has rotated keys of another
-  // rotation.
-  CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries)
-      : CachedBatch(cache, entries, queries, std::nullopt) {}
+  // The queries of entry b are the last counts[b] rows of its sequence, and the first counts[b]
+  // rows of q, which has `queries`: other rows see no key. No counts: `queries` for each. Throws
+  // Error if a sequence has fewer rows, or has rotated keys of another rotation.
+  CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries,
+              std::span<const int64_t> counts = {})
+      : CachedBatch(cache, entries, queries, counts, std::nullopt) {}
   CachedBatch(const CachedBatch&) = delete;
 
   // Takes the rows that the sequences have now, in the memory of those before. Throws Error as the
   // constructor does; the batch then serves no call.
-  void renew(const KvCache& cache) { set(cache, std::nullopt); }
+  void renew(const KvCache& cache, std::span<const int64_t> counts = {}) {
+    set(cache, counts, std::nullopt);
+  }
 
-  // Frames, sweeps (causal), diagonals (all distances of the batch) and pages. The same plan serves
-  // the caches of other layers, if they were filled by the same calls.
+  // Frames, sweeps (causal), diagonals (all distances that are seen) and pages. A frame begins at
+  // the last multiple of kFrameUnit from which on its queries see keys: what is prepared follows
+  // the window. The same plan serves the caches of other layers, if they were filled by the same
+  // calls.
   const Plan& plan() const { return plan_; }
   // Sets k and v to the pages of `cache`, the batch's own or one that was filled by the same calls.
   // Throws Error that names a sequence whose pages, rows, first position or rotation of stored keys
@@ -267,14 +275,15 @@ class SEXTANT_API CachedBatch {
 
   friend class Decoding;
 
-  // With `rows`, the batch as it will be when each sequence has so many. Pages that do not exist
-  // yet are 0.
+  // With `rows`, a batch that needs at least the memory of any whose sequences have up to so many.
+  // Pages that do not exist yet are 0.
   CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries,
-              std::optional<int64_t> rows);
-  void set(const KvCache& cache, std::optional<int64_t> rows);
-  void add_frame(const KvCache& cache, int64_t b, int64_t rows);
+              std::span<const int64_t> counts, std::optional<int64_t> rows);
+  void set(const KvCache& cache, std::span<const int64_t> counts, std::optional<int64_t> rows);
+  void set_counts(std::span<const int64_t> counts);
+  void add_frame(const KvCache& cache, int64_t b, int64_t rows, bool whole);
   size_t group_of(const KvCache& cache, const Entry& entry);
-  void add_ranges(size_t own, int64_t b);
+  void add_ranges(size_t own, int64_t b, bool whole);
   void add_sweeps();
 
   AnyView<const float> k_, v_;
@@ -282,6 +291,7 @@ class SEXTANT_API CachedBatch {
   int64_t page_rows_ = 0, rows_ = 0, pages_per_sequence_ = 0, queries_ = 0;
   std::vector<int64_t> table_;
   std::vector<Entry> entries_;
+  std::vector<int64_t> counts_;  // [entries]
   std::vector<Member> members_;  // [entries]
   std::vector<RotationGroup> groups_;
   Plan plan_;

@@ -1,10 +1,11 @@
 #include "tests/base/allocations.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
 namespace {
-int64_t allocated = 0;
+std::atomic<int64_t> allocated = 0;
 }
 
 // The sanitizers' malloc() would end the program where another returns null. With their own

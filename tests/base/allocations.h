@@ -5,7 +5,7 @@
 
 namespace sextant::testing {
 
-// The calls so far, of one thread: others may not allocate meanwhile.
+// The calls so far, of all threads.
 int64_t allocations();
 
 }  // namespace sextant::testing

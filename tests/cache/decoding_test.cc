@@ -24,32 +24,39 @@ namespace {
 
 constexpr int64_t kMostRows = 700, kLayers = 2;
 
-// Tables and rotation of one encoding, over the diagonals of kMostRows rows.
+// Tables and rotation of one encoding, over the diagonals of kMostRows rows or of a window.
 struct Encoding {
   std::string name;
   const Rotation* rotation = nullptr;
+  const Rotation* of_others = nullptr;  // of all sequences but the first; null: the same
   bool rotated_keys = false;
   Tensor<float> bias;
   std::vector<int32_t> row_at;
+  int64_t window = 0;
 
   RowMaps maps() const { return {.bias = row_at}; }
+  int64_t diagonals() const { return window == 0 ? kMostRows : window; }
 };
 
-Encoding alibi() {
-  Encoding encoding = {.name = "alibi", .bias = Tensor<float>(1, 2 * kHeads, kMostRows, 1)};
+Encoding alibi(int64_t window = 0) {
+  Encoding encoding = {.name = "alibi", .window = window};
+  const int64_t most = encoding.diagonals();
+  encoding.bias = Tensor<float>(1, 2 * kHeads, most, 1);
   const std::vector<double> slopes = alibi_slopes(2 * kHeads);
   for (int64_t h = 0; h < 2 * kHeads; ++h)
-    for (int64_t n = 0; n < kMostRows; ++n)
-      encoding.bias(0, h, n, 0) = static_cast<float>(-slopes[static_cast<size_t>(h)] *
-                                                     static_cast<double>(kMostRows - 1 - n));
+    for (int64_t n = 0; n < most; ++n)
+      encoding.bias(0, h, n, 0) =
+          static_cast<float>(-slopes[static_cast<size_t>(h)] * static_cast<double>(most - 1 - n));
   return encoding;
 }
 
-Encoding t5() {
+Encoding t5(int64_t window = 0) {
   const T5Buckets buckets({.bidirectional = false});
-  Encoding encoding = {.name = "t5", .bias = random(1, 2 * kHeads, buckets.buckets(), 1, 3)};
-  for (int64_t n = 0; n < kMostRows; ++n)
-    encoding.row_at.push_back(static_cast<int32_t>(buckets.bucket(kMostRows - 1 - n)));
+  Encoding encoding = {
+      .name = "t5", .bias = random(1, 2 * kHeads, buckets.buckets(), 1, 3), .window = window};
+  const int64_t most = encoding.diagonals();
+  for (int64_t n = 0; n < most; ++n)
+    encoding.row_at.push_back(static_cast<int32_t>(buckets.bucket(most - 1 - n)));
   return encoding;
 }
 
@@ -58,12 +65,26 @@ const Rotation& plain_rope() {
   return rotation;
 }
 
+const Rotation& stretched_rope() {
+  static const Rotation rotation = rope(4);
+  return rotation;
+}
+
 std::vector<Encoding> encodings() {
-  return {{.name = "none"},
-          {.name = "rope", .rotation = &plain_rope()},
-          {.name = "rope, rotated keys", .rotation = &plain_rope(), .rotated_keys = true},
-          alibi(),
-          t5()};
+  std::vector<Encoding> all = {
+      {.name = "none"},
+      {.name = "two ropes", .rotation = &plain_rope(), .of_others = &stretched_rope()}};
+  for (const int64_t window : {0, 1, 100, 260})
+    for (Encoding& encoding :
+         std::vector<Encoding>{{.name = "rope", .rotation = &plain_rope(), .window = window},
+                               {.name = "rope, rotated keys",
+                               .rotation = &plain_rope(),
+                               .rotated_keys = true,
+                               .window = window},
+                               alibi(window),
+                               t5(window)})
+      all.push_back(std::move(encoding));
+  return all;
 }
 
 KvCacheShape shape_of(DType dtype, bool int8 = false) {
@@ -99,7 +120,9 @@ class Model {
       }
     }
     for (size_t b = 0; b < lengths.size(); ++b)
-      entries_.push_back({static_cast<int64_t>(b), encoding.rotation});
+      entries_.push_back({static_cast<int64_t>(b),
+                          b > 0 && encoding.of_others ? encoding.of_others : encoding.rotation,
+                          encoding.window});
     for (Tensor<float>* out : {&out_, &expected_})
       *out = Tensor<float>(batch, 2 * kHeads, 1, kValueColumns);
     for (Tensor<float>* lse : {&lse_, &expected_lse_})
@@ -136,7 +159,7 @@ class Model {
     const CachedBatch batch(caches_.back(), entries_, 1);
     Score<float> score = {operands()};
     batch.place(score);
-    score.diagonals = {.farthest = kMostRows - 1, .count = kMostRows};
+    score.diagonals = {.farthest = encoding_.diagonals() - 1, .count = encoding_.diagonals()};
     score.row_at = encoding_.maps();
     attend<float>(score, {expected_.view(), expected_lse_.view()}, backend);
     ASSERT_EQ(out_.data, expected_.data) << encoding_.name;
@@ -158,7 +181,7 @@ TEST(Decoding, AllocatesNothingAfterTheFirstStep) {
   for (const Encoding& encoding : encodings())
     for (const KvCacheShape& shape : shapes_for(encoding))
       for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{5}, {300, 1, 33, 256}}) {
-        SCOPED_TRACE(encoding.name);
+        SCOPED_TRACE(encoding.name + ", window " + std::to_string(encoding.window));
         Model model(encoding, shape, lengths);
         Decoding decoding = model.decoding(cpu_backend());
         model.append();
@@ -170,6 +193,45 @@ TEST(Decoding, AllocatesNothingAfterTheFirstStep) {
         }
         EXPECT_EQ(allocations() - before, 0);
       }
+}
+
+// A window that moves by units, on a pool, whose results are cut and merged.
+TEST(Decoding, AllocatesNothingWhileAWindowMoves) {
+  const Encoding encoding = {.name = "rope", .rotation = &plain_rope(), .window = 200};
+  const auto pool = make_thread_pool(2);
+  for (const bool threads : {false, true}) {
+    Model model(encoding, shape_of(DType::kFloat32), {1, 300, 20});
+    Decoding decoding = model.decoding(cpu_backend(), threads ? Context(*pool) : Context());
+    model.append();
+    model.step(decoding);
+    const int64_t before = allocations();
+    for (int n = 0; n < 390; ++n) {
+      model.append();
+      model.step(decoding);
+    }
+    EXPECT_EQ(allocations() - before, 0);
+  }
+}
+
+TEST(Decoding, AllocatesNothingOnceCountsAreKnown) {
+  KvCache cache(kShape);
+  std::vector<CachedBatch::Entry> entries;
+  for (int64_t b = 0; b < 2; ++b)
+    entries.push_back({filled(cache, Rows(300, 1)), &plain_rope(), /*window=*/64 * b});
+  Decoding decoding(cache, entries, {.heads = kHeads, .queries = 12, .most_rows = 400});
+  const Tensor<float> q = random(2, kHeads, 12, kColumns, 1);
+  Tensor<float> out(2, kHeads, 12, kValueColumns), lse(2, kHeads, 12, 1);
+  const std::vector<std::vector<int64_t>> all_counts = {{}, {1, 12}, {0, 1}, {0, 0}, {12, 0}};
+  const auto steps = [&] {
+    for (const std::vector<int64_t>& counts : all_counts) {
+      decoding.step(cache, counts);
+      decoding.attend(cache, {.q = q.view()}, {out.view(), lse.view()});
+    }
+  };
+  steps();
+  const int64_t before = allocations();
+  steps();
+  EXPECT_EQ(allocations() - before, 0);
 }
 
 TEST(Decoding, HasTheBitsOfAPlanForEachStep) {

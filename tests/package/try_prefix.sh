@@ -4,8 +4,8 @@
 #   tests/package/try_prefix.sh PREFIX WORK
 #
 #   * find_package: tests/package/consumer and examples/cpp, from PREFIX
-#   * pkg-config: the programs of docs/cpp.md and docs/c.md, whose output is compared with the page,
-#     and the C program, from a copy of PREFIX in another place
+#   * pkg-config: the programs of docs/cpp.md, docs/c.md and docs/cache.md, whose output is compared
+#     with the page, and the C program, from a copy of PREFIX in another place
 #   * each header that an installed header includes is installed
 #
 # Programs that need the component `config` are left out if it is not installed. CXX, CC, CXXFLAGS
@@ -51,10 +51,10 @@ compile() {
     $(pkg-config --cflags --libs "$package") -lm
 }
 
-for page in cpp c; do
+for page in cpp c cache; do
   awk -v to="$work" -v page="$page" -f "$root/scripts/doc_programs.awk" "$root/docs/$page.md"
 done
-for source in "$work"/cpp_*.cc "$work"/c_*.c; do
+for source in "$work"/{cpp,cache}_*.cc "$work"/c_*.c; do
   package=sextant-core
   if grep -qE '"sextant/(rope_config/|sextant_config\.h)' "$source"; then
     ((has_config)) || continue

@@ -21,7 +21,13 @@ bool same_positions_for_all_batches(const Rotations& rotations) {
 // The rows of [0, queries) that no block of the batch entry has.
 void add_rows_outside(std::span<const BatchFrame> blocks, int64_t batch, int64_t queries,
                       std::vector<RowsOutside>& outside) {
-  if (blocks.size() == 1 && blocks[0].frame.queries == queries) return;
+  if (blocks.size() == 1) {  // as in decoding: without memory
+    const Frame& only = blocks[0].frame;
+    if (only.query_row > 0) outside.push_back({batch, 0, only.query_row});
+    if (const int64_t last = only.query_row + only.queries; last < queries)
+      outside.push_back({batch, last, queries});
+    return;
+  }
   std::vector<KeyRange> inside;
   for (const BatchFrame& block : blocks)
     inside.push_back({block.frame.query_row, block.frame.query_row + block.frame.queries});
@@ -67,6 +73,7 @@ void PassPlan::renew(std::span<const Frame> frames, std::span<const Sweep> sweep
     blocks_of_batch.push_back(
         static_cast<size_t>(std::ranges::lower_bound(blocks, b, {}, batch) - blocks.begin()));
   outside.clear();
+  outside.reserve(blocks.size() + static_cast<size_t>(shape.batch));
   for (int64_t b = 0; b < shape.batch; ++b) {
     const size_t from = blocks_of_batch[static_cast<size_t>(b)];
     const size_t to = blocks_of_batch[static_cast<size_t>(b) + 1];

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "sextant/attention/cpu/parallel.h"
@@ -220,9 +221,14 @@ void fill_phases(const SideRotation& side, int64_t batch, KeyRange range, int64_
   }
 }
 
-Phases::KeyRun* Phases::run_of(const Rows& keys) {
+// The run that has the keys, or, if it may grow, one that can get them without a gap; or null.
+Phases::KeyRun* Phases::run_of(const Rows& keys, bool may_grow) {
+  const int64_t first = keys.time(0, 0);
   const auto found = std::ranges::find_if(runs_, [&](const KeyRun& run) {
-    return run.side.rotation == keys.side->rotation && run.first == keys.time(0, 0);
+    const int64_t last = run.first + run.count;
+    return run.side.rotation == keys.side->rotation && run.first <= first &&
+           (first - run.first) % kLanes == 0 &&
+           (may_grow ? first <= std::max(last, run.wanted.last) : first + keys.count <= last);
   });
   return found == runs_.end() ? nullptr : &*found;
 }
@@ -230,34 +236,40 @@ Phases::KeyRun* Phases::run_of(const Rows& keys) {
 // Makes runs_ cover the keys of all frames. Runs that no frame needs remain until others are
 // missing.
 void Phases::find_runs(const Rotations& rotations, std::span<const Frame> frames) {
-  for (KeyRun& run : runs_) run.wanted = 0;
+  constexpr KeyRange kNone = {std::numeric_limits<int64_t>::max(),
+                              std::numeric_limits<int64_t>::min()};
+  for (KeyRun& run : runs_) run.wanted = kNone;
   bool covered = true;
   for (const Frame& frame : frames)
     for (const RotationPair& sides : rotations.list) {
       const Rows keys = key_rows(sides, frame);
       if (!is_run(keys) || keys_are_as_queries(sides, frame)) continue;
-      KeyRun* run = run_of(keys);
+      const int64_t first = keys.time(0, 0);
+      KeyRun* run = run_of(keys, /*may_grow=*/false);
+      covered = covered && run;
+      if (!run) run = run_of(keys, /*may_grow=*/true);
       if (!run)
-        run = &runs_.emplace_back(KeyRun{{.rotation = keys.side->rotation}, keys.time(0, 0)});
-      run->wanted = std::max(run->wanted, keys.count);
-      covered = covered && run->count >= keys.count;
+        run = &runs_.emplace_back(KeyRun{{.rotation = keys.side->rotation}, first, 0, kNone});
+      run->wanted = {std::min(run->wanted.first, first),
+                     std::max(run->wanted.last, first + keys.count)};
     }
   if (covered) return;
-  std::erase_if(runs_, [](const KeyRun& run) { return run.wanted == 0; });
+  std::erase_if(runs_, [](const KeyRun& run) { return run.wanted.first > run.wanted.last; });
   for (KeyRun& run : runs_)
-    if (run.wanted > run.count) extend(run);
+    if (run.wanted.last > run.first + run.count) extend(run);
 }
 
 // Computes the rows that a run lacks; one that grows gets more than it lacks.
 void Phases::extend(KeyRun& run) {
-  const int64_t whole = run.count / kLanes * kLanes;
+  const int64_t dropped = run.wanted.first - run.first, kept = run.count - dropped;
+  const int64_t whole = kept / kLanes * kLanes, wanted = run.wanted.last - run.wanted.first;
   constexpr int64_t kLeast = 256;
-  const int64_t count =
-      run.count == 0 ? run.wanted : round_up(std::max(run.wanted, run.count / 2 * 3), kLeast);
+  const int64_t count = run.count == 0 ? wanted : round_up(std::max(wanted, kept / 2 * 3), kLeast);
   const int64_t floats = 2 * static_cast<int64_t>(run.side.rotation->pairs.size());
   AlignedFloats data(floats * round_up(count, kLanes));
-  std::copy_n(run.data.data(), floats * whole, data.data());
+  std::copy_n(run.data.data() + floats * dropped, floats * whole, data.data());
   run.data = std::move(data);
+  run.first = run.wanted.first;
   run.phases = {.rotation = run.side.rotation, .data = run.data.data()};
   run.count = count;
   const Rows rows = {&run.side, 0, whole, count - whole, true, run.first + whole};
@@ -277,12 +289,15 @@ void Phases::add_tasks(const Rotations& rotations, std::span<const Frame> frames
     const RotationPair& sides = rotations.list[n % rotations_];
     add_task(query_rows(sides, frame), sides.grows, kLanes, list_[n].query);
     const Rows keys = key_rows(sides, frame);
-    if (keys_are_as_queries(sides, frame))
+    if (keys_are_as_queries(sides, frame)) {
       alike_.push_back(&list_[n]);
-    else if (is_run(keys))
-      list_[n].key = run_of(keys)->phases;
-    else
+    } else if (is_run(keys)) {
+      const KeyRun& run = *run_of(keys, /*may_grow=*/false);
+      list_[n].key = {.rotation = keys.side->rotation,
+                      .data = run.phases.of_panel(keys.time(0, 0) - run.first)};
+    } else {
       add_task(keys, sides.grows, unit, list_[n].key);
+    }
   }
 }
 

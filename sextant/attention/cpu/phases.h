@@ -92,10 +92,11 @@ struct PhaseRows {
 class Phases {
  public:
   // One set for each rotation and each of `frames`, whose batch is the entry that its times come
-  // from. Frames whose keys have consecutive positions share a set if their rotation and first
-  // position are the same. Later plans use it again, and a set that is too short grows by half, so
-  // that a step of decoding computes the phases of one key on average. A plan that is first made
-  // for the longest sequences takes no memory later.
+  // from. Frames whose keys have consecutive positions share a set if their rotation is the same,
+  // and their positions overlap or touch and begin a multiple of kLanes apart. Later plans use it
+  // again. A set that is too short grows by half and loses the rows before those that are wanted,
+  // so that a step of decoding computes the phases of one key on average, also of a window that
+  // moves. A plan that is first made for all rows of the longest sequences takes no memory later.
   void renew(const Rotations& rotations, std::span<const Frame> frames, int64_t unit,
              const Executor& executor);
 
@@ -107,7 +108,8 @@ class Phases {
   // Keys at positions first, first + 1, ...
   struct KeyRun {
     SideRotation side;  // without rotary positions
-    int64_t first, count = 0, wanted = 0;
+    int64_t first, count = 0;
+    KeyRange wanted = {};  // positions
     SidePhases phases = {};
     AlignedFloats data = {};
   };
@@ -122,7 +124,7 @@ class Phases {
     int64_t from;  // row
   };
 
-  KeyRun* run_of(const PhaseRows& keys);
+  KeyRun* run_of(const PhaseRows& keys, bool may_grow);
   void find_runs(const Rotations& rotations, std::span<const Frame> frames);
   void extend(KeyRun& run);
   void add_tasks(const Rotations& rotations, std::span<const Frame> frames, int64_t unit);

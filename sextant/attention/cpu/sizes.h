@@ -12,11 +12,13 @@
 
 #include <cstdint>
 
+#include "sextant/attention/plan.h"
+
 namespace sextant::cpu {
 
 inline constexpr int64_t kLanes = 16;  // rows of a panel, side by side, whatever the vector length
 inline constexpr int64_t kStrip = 8;   // queries
-inline constexpr int64_t kUnit = 256;  // keys
+inline constexpr int64_t kUnit = kFrameUnit;  // keys
 // Stride in floats of the rows of scores, weights and score gradients: not a power of two, for the
 // cache, and with a margin that lets rows be read a strip and a panel further on or back
 // (collect_table()).

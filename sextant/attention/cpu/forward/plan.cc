@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 #include "sextant/attention/cpu/forward/forward.h"
 #include "sextant/base/simd/amx.h"
@@ -183,7 +182,7 @@ void ForwardItems::cut_units(const PassPlan& plan, std::span<const Sweep> sweeps
   if (workers == 1 || items.empty() || static_cast<int64_t>(items.size()) >= 4 * int64_t{workers})
     return;
   const int64_t pieces = 8 * int64_t{workers} / static_cast<int64_t>(items.size());
-  std::swap(items, uncut_);
+  uncut_ = items;  // not swapped, so that each list keeps its own memory
   items.clear();
   for (ForwardItem& item : uncut_) {
     const int64_t rows = sizes.group * round_up(item.rows, kStrip);
