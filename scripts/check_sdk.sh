@@ -65,7 +65,7 @@ inside() {
 Highway $(dpkg-query -W -f '${Version}' libhwy-dev)"
   if compgen -G '/usr/include/nlohmann' >/dev/null; then fail "nlohmann-json is here already"; fi
   cmake --preset sdk -B "$builds/sdk-static" # without pkg-config
-  apt install --no-install-recommends pkg-config
+  apt install --no-install-recommends pkg-config rustc
   try static
   try shared -DBUILD_SHARED_LIBS=ON
   apt install --no-install-recommends nlohmann-json3-dev

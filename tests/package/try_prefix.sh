@@ -4,8 +4,9 @@
 #   tests/package/try_prefix.sh PREFIX WORK
 #
 #   * find_package: tests/package/consumer and examples/cpp, from PREFIX
-#   * pkg-config: the programs of docs/cpp.md, docs/c.md and docs/cache.md, whose output is compared
+#   * pkg-config: the programs of docs/{cpp,c,cache,relative-attention}.md, whose output is compared
 #     with the page, and the C program, from a copy of PREFIX in another place
+#   * rustc, if there is one: examples/rust
 #   * each header that an installed header includes is installed
 #
 # Programs that need the component `config` are left out if it is not installed. CXX, CC, CXXFLAGS
@@ -51,10 +52,10 @@ compile() {
     $(pkg-config --cflags --libs "$package") -lm
 }
 
-for page in cpp c cache; do
+for page in cpp c cache relative-attention; do
   awk -v to="$work" -v page="$page" -f "$root/scripts/doc_programs.awk" "$root/docs/$page.md"
 done
-for source in "$work"/{cpp,cache}_*.cc "$work"/c_*.c; do
+for source in "$work"/{cpp,cache,relative-attention}_*.cc "$work"/{c,relative-attention}_*.c; do
   package=sextant-core
   if grep -qE '"sextant/(rope_config/|sextant_config\.h)' "$source"; then
     ((has_config)) || continue
@@ -72,6 +73,13 @@ else
   compile "$work/program.c" sextant-core
 fi
 "$work/program"
+
+if command -v rustc >/dev/null; then
+  read -ra libraries_of_core < <(pkg-config --libs-only-L --libs-only-l sextant-core)
+  rustc --edition 2021 -O -D warnings "$root/examples/rust/main.rs" -o "$work/conformer" \
+    "${libraries_of_core[@]}" -lm
+  "$work/conformer"
+fi
 
 # Headers that are installed include installed headers only.
 cd "$prefix/include"
