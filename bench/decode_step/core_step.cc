@@ -76,7 +76,8 @@ class CoreStep {
     for (const auto& cache : caches_) {
       expect_ok(sextant_cache_append(cache.get(), sequence_, &k_.array, &v_.array));
       // The caches of all layers have the same pages, hence one plan.
-      if (cache == caches_.front()) expect_ok(sextant_decode_plan_step(plan_.get(), cache.get()));
+      if (cache == caches_.front())
+        expect_ok(sextant_decode_plan_step(plan_.get(), cache.get(), nullptr));
       expect_ok(sextant_decode_plan_attend(plan_.get(), cache.get(), &call, &out_.array, nullptr));
     }
     for (const auto& cache : caches_)

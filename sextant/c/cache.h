@@ -9,8 +9,9 @@ extern "C" {
 #endif
 
 /* Keys and values of growing sequences, of one layer. Keys are stored unrotated, and rotated when
-   they are read; rotated keys (sextant_cache_add_rotated_keys()) once. One thread at a time may
-   use a cache. */
+   they are read; rotated keys (sextant_cache_add_rotated_keys()) once. Several threads may read a
+   cache at once, by the functions that have it as const, while none changes it. Libraries that are
+   built without NDEBUG refuse a change beside another call. */
 typedef struct sextant_cache sextant_cache;
 
 typedef struct sextant_cache_shape {
@@ -53,6 +54,21 @@ SEXTANT_API sextant_status sextant_cache_drop(sextant_cache* cache, int64_t sequ
                                               int64_t count);
 SEXTANT_API sextant_status sextant_cache_rows(const sextant_cache* cache, int64_t sequence,
                                               int64_t* rows);
+/* Copies rows from `first` on into k and v, [1, key heads, rows, columns] in any type of arrays,
+   with keys as they are stored. */
+SEXTANT_API sextant_status sextant_cache_read(const sextant_cache* cache, int64_t sequence,
+                                              int64_t first, const sextant_array* k,
+                                              const sextant_array* v);
+/* The pages that sequences use, and the bytes of all pages, free ones included. */
+SEXTANT_API sextant_status sextant_cache_memory(const sextant_cache* cache, int64_t* pages,
+                                                int64_t* bytes);
+/* Writes a sequence to a file, with checksums, under a temporary name at first: a failure leaves an
+   older file as it was. */
+SEXTANT_API sextant_status sextant_cache_save(const sextant_cache* cache, int64_t sequence,
+                                              const char* path);
+/* Adds the sequence of a file to a cache of the same sizes and type. */
+SEXTANT_API sextant_status sextant_cache_load(sextant_cache* cache, const char* path,
+                                              int64_t* sequence);
 
 /* Attention of the last rows of some sequences over their cached rows, causal. */
 typedef struct sextant_decoding {
@@ -60,10 +76,15 @@ typedef struct sextant_decoding {
   /* [sequences, query heads, queries, D]: the queries are the last rows of their sequences, whose
      keys and values have been appended. */
   sextant_array q;
-  const int64_t* sequences;   /* [q.batch] */
-  double scale;               /* 0: 1 / sqrt(D) */
-  const sextant_rope* rope;   /* or NULL */
-  const sextant_terms* terms; /* all but mask and key_bias; or NULL */
+  const int64_t* sequences; /* [q.batch] */
+  /* [q.batch], at most q.rows: how many rows of each sequence are queries, the first rows of its
+     entry of q. Other rows see no key. NULL: q.rows of each. */
+  const int64_t* queries;
+  double scale;             /* 0: 1 / sqrt(D) */
+  int64_t window;           /* a query sees so many keys, its own and those before; 0: all before */
+  const sextant_rope* rope; /* or NULL */
+  /* Or NULL. mask and key_bias have a column or row for each row of the longest sequence. */
+  const sextant_terms* terms;
 } sextant_decoding;
 
 /* As sextant_attention_diagonals() and sextant_attend(). */
@@ -83,13 +104,16 @@ typedef struct sextant_decode_plan_options {
   const int64_t* sequences; /* [count], of every cache that the plan is used with */
   int64_t count;
   int64_t heads;            /* of queries */
-  int64_t queries;          /* the last rows of each sequence */
+  int64_t queries;          /* rows of q: the most queries of a sequence in a step */
   int64_t most_rows;        /* the most that a sequence will have */
+  int64_t window;           /* as in sextant_decoding */
   const sextant_rope* rope; /* or NULL */
-  /* [most_rows], the row of the bias for each diagonal, farthest (most_rows - 1) first; NULL: the
-     bias has a row for each diagonal. */
-  const int32_t* bias_rows;
+  /* Read are the maps of tables (`rows`), which are copied, and whether there is a table on_key; no
+     data. Maps, and tables without one, have a row for each distance below most_rows, or below
+     `window` if there is one that is less, farthest first. NULL: no maps, and no on_key. */
+  const sextant_terms* terms;
   const sextant_pool* pool; /* must outlive the plan; or NULL */
+  int threads; /* that share a call, the nth of sextant_decode_plan_attend_share(); 0: the pool's */
 } sextant_decode_plan_options;
 
 SEXTANT_API sextant_status sextant_decode_plan_create(const sextant_cache* cache,
@@ -98,24 +122,31 @@ SEXTANT_API sextant_status sextant_decode_plan_create(const sextant_cache* cache
 SEXTANT_API void sextant_decode_plan_destroy(sextant_decode_plan* plan);
 
 /* Takes the rows that the sequences have now: once for each token, after the rows were appended to
-   the first layer's cache. */
+   the first layer's cache. queries: [count], as in sextant_decoding; or NULL. */
 SEXTANT_API sextant_status sextant_decode_plan_step(sextant_decode_plan* plan,
-                                                    const sextant_cache* cache);
+                                                    const sextant_cache* cache,
+                                                    const int64_t* queries);
 
 typedef struct sextant_decode_plan_call {
   size_t size;
   sextant_array q; /* [count, query heads, queries, D] */
   double scale;    /* 0: 1 / sqrt(D) */
-  /* All but mask and key_bias; or NULL. Maps of tables are those of the options: `rows` is NULL. */
+  /* Or NULL; neither mask nor key_bias. Maps of tables are those of the options: `rows` is not
+     read, and refused where the options have no map. */
   const sextant_terms* terms;
 } sextant_decode_plan_call;
 
-/* Attends over a layer's cache, which was filled by the same calls as that of the step. */
+/* Attends over a layer's cache, which was filled by the same calls as that of the step. One call at
+   a time may use a plan; others are refused. */
 SEXTANT_API sextant_status sextant_decode_plan_attend(sextant_decode_plan* plan,
                                                       const sextant_cache* cache,
                                                       const sextant_decode_plan_call* call,
                                                       const sextant_array* out,
                                                       const sextant_array* lse);
+/* The same for each of the caller's `nth` threads, as sextant_plan_attend_share(). */
+SEXTANT_API sextant_status sextant_decode_plan_attend_share(
+    sextant_decode_plan* plan, const sextant_cache* cache, const sextant_decode_plan_call* call,
+    const sextant_array* out, const sextant_array* lse, int ith, int nth);
 
 /* Deprecated names, which the next version does not have. */
 #define sextant_cache_add_rotated sextant_cache_add_rotated_keys
@@ -125,7 +156,7 @@ SEXTANT_API sextant_status sextant_decode_plan_attend(sextant_decode_plan* plan,
 #define sextant_decoder_create sextant_decode_plan_create
 #define sextant_decoder_destroy sextant_decode_plan_destroy
 #define sextant_decoder_options sextant_decode_plan_options
-#define sextant_decoder_step sextant_decode_plan_step
+#define sextant_decoder_step(plan, cache) sextant_decode_plan_step(plan, cache, NULL)
 
 #ifdef __cplusplus
 }

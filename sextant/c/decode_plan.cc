@@ -1,3 +1,13 @@
+// A decode plan is a Decoding with copies of the rope and of the maps of its tables.
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sextant/base/joint_call.h"
 #include "sextant/c/guard.h"
 #include "sextant/c/handles.h"
 #include "sextant/cache/decoding.h"
@@ -6,68 +16,165 @@ using namespace sextant;
 using sextant::c::guarded;
 using sextant::c::need;
 
-struct sextant_decode_plan {
-  // The rotation that the entries of `decoding` point to; null: none.
-  std::shared_ptr<const Rotation> rotation;
-  std::vector<int32_t> bias_rows;
-  std::vector<float> lse;  // where the caller wants none
-  int64_t batch, heads, queries;
-  Decoding decoding;
+namespace {
 
-  sextant_decode_plan(const KvCache& cache, const sextant_decode_plan_options& o)
+// Prepares a plan for so many threads, in one.
+class PlanningFor final : public Executor {
+ public:
+  explicit PlanningFor(int threads) : threads_(threads) {}
+  int workers() const override { return threads_; }
+  void run(int64_t tasks, const std::function<void(int64_t, int)>& task) const override {
+    for (int64_t n = 0; n < tasks; ++n) task(n, 0);
+  }
+
+ private:
+  int threads_;
+};
+
+// The maps of tables, each [diagonals] or empty.
+struct Maps {
+  std::vector<int32_t> weight, bias, on_query, on_key, on_value;
+};
+
+}  // namespace
+
+struct sextant_decode_plan {
+  std::shared_ptr<const Rotation> rotation;  // to which entries point; null: none
+  PlanningFor planning;
+  const Executor& executor;  // of attend()
+  Maps maps;
+  std::vector<float> lse;  // where the caller wants none
+  bool on_key;
+  int64_t batch;
+  Decoding decoding;
+  JointCall joint;
+  std::atomic<bool> in_use = false;
+
+  sextant_decode_plan(const KvCache& cache, const sextant_decode_plan_options& o,
+                      const sextant_terms& terms)
       : rotation(o.rope ? o.rope->rotation : nullptr),
-        bias_rows(o.bias_rows ? std::vector<int32_t>(o.bias_rows, o.bias_rows + o.most_rows)
-                              : std::vector<int32_t>()),
+        planning(o.threads),
+        executor(c::executor_of(o.pool)),
+        maps(maps_of(o, terms)),
+        lse(static_cast<size_t>(o.count * o.heads * o.queries)),
+        on_key(!c::is_absent(terms.on_key.table)),
         batch(o.count),
-        heads(o.heads),
-        queries(o.queries),
-        decoding(cache, entries(o), {.heads = heads, .queries = queries, .most_rows = o.most_rows},
-                 {.bias = bias_rows}, cpu_backend(), c::executor_of(o.pool)) {
-    lse.resize(static_cast<size_t>(batch * heads * queries));
+        decoding(
+            cache, entries(o),
+            {.heads = o.heads, .queries = o.queries, .most_rows = o.most_rows, .key_table = on_key},
+            {.weight = maps.weight,
+             .bias = maps.bias,
+             .on_query = maps.on_query,
+             .on_key = maps.on_key,
+             .on_value = maps.on_value},
+            cpu_backend(), o.threads > 0 ? static_cast<const Executor&>(planning) : executor) {}
+
+  static Maps maps_of(const sextant_decode_plan_options& o, const sextant_terms& terms) {
+    Maps own;
+    const int64_t count = o.window > 0 ? std::min(o.window, o.most_rows) : o.most_rows;
+    c::each_table(terms, own, [&](const char*, const sextant_table& table, auto& map) {
+      if (table.rows && o.count > 0) map.assign(table.rows, table.rows + count);
+    });
+    return own;
   }
 
   std::vector<CachedBatch::Entry> entries(const sextant_decode_plan_options& o) const {
     std::vector<CachedBatch::Entry> all;
     for (int64_t b = 0; b < o.count; ++b)
-      all.push_back({(&need(o.sequences, "decode plan: sequences"))[b], rotation.get()});
+      all.push_back({(&need(o.sequences, "decode plan: sequences"))[b], rotation.get(), o.window});
     return all;
   }
+
+  void attend(const sextant_cache* cache, const sextant_decode_plan_call* call,
+              const sextant_array* out, const sextant_array* own_lse, const Executor& runs) {
+    const sextant_decode_plan_call a = c::read(call, "decode_plan_call");
+    sextant_terms terms = c::read_or_none(a.terms, "terms");
+    if (terms.mask || !c::is_absent(terms.key_bias))
+      fail("decode plan: terms: expected neither a mask nor a key_bias, but got one");
+    c::each_table(terms, maps, [&](const char* name, const sextant_table& table, const auto& map) {
+      if (table.rows && map.empty() && batch > 0)
+        fail(std::string("decode plan: terms.") + name + ".rows: expected NULL, as the options " +
+             "have none, but got a map");
+    });
+    Operands<float> operands = {.q = c::operand_of(a.q, "q"),
+                                .scale = c::scale_of(a.scale, a.q.columns)};
+    c::set_terms(terms, 0, operands);
+    const c::Use own(cache);
+    decoding.attend(*own, operands, c::decoded(a.q, out, own_lse, lse), &runs);
+  }
 };
+
+namespace {
+
+// The plan of a call, which no other call may use meanwhile.
+class Using {
+ public:
+  explicit Using(sextant_decode_plan* plan) : plan_(need(plan, "plan")) {
+    if (plan_.in_use.exchange(true))
+      fail("decode plan: expected one call at a time, but another one uses it");
+  }
+  Using(const Using&) = delete;
+  ~Using() { plan_.in_use = false; }
+  sextant_decode_plan* operator->() const { return &plan_; }
+
+ private:
+  sextant_decode_plan& plan_;
+};
+
+}  // namespace
 
 sextant_status sextant_decode_plan_create(const sextant_cache* cache,
                                           const sextant_decode_plan_options* options,
                                           sextant_decode_plan** plan) {
   return guarded([&] {
     const sextant_decode_plan_options o = c::read(options, "decode_plan_options");
-    if (o.count < 0)
-      fail("decode plan: count: expected at least 0, but got " + std::to_string(o.count));
-    if (o.bias_rows && o.most_rows < 0)
-      fail("decode plan: most_rows: expected at least 0, but got " + std::to_string(o.most_rows));
+    const sextant_terms terms = c::read_or_none(o.terms, "terms");
+    const auto expect_between = [](const char* name, int64_t got, int64_t low, int64_t high) {
+      if (got < low || got > high)
+        fail(std::string("decode plan: ") + name + ": expected " + std::to_string(low) + " to " +
+             std::to_string(high) + ", but got " + std::to_string(got));
+    };
+    constexpr int64_t kMany = 1 << 20;
+    expect_between("count", o.count, 0, kMany);
+    expect_between("heads", o.heads, 1, kMany);
+    expect_between("queries", o.queries, 1, kMany);
+    expect_between("most_rows", o.most_rows, o.queries, kFarthestPosition);
+    expect_between("window", o.window, 0, std::numeric_limits<int64_t>::max());
+    expect_between("threads", o.threads, 0, kMostThreads);
     sextant_decode_plan*& to = need(plan, "plan");
-    to = new sextant_decode_plan(need(cache, "cache").cache, o);
+    to = new sextant_decode_plan(*c::Use(cache), o, terms);
   });
 }
 
 void sextant_decode_plan_destroy(sextant_decode_plan* plan) { delete plan; }
 
-sextant_status sextant_decode_plan_step(sextant_decode_plan* plan, const sextant_cache* cache) {
-  return guarded([&] { need(plan, "plan").decoding.step(need(cache, "cache").cache); });
+sextant_status sextant_decode_plan_step(sextant_decode_plan* plan, const sextant_cache* cache,
+                                        const int64_t* queries) {
+  return guarded([&] {
+    const Using own(plan);
+    const auto counts = static_cast<size_t>(queries ? own->batch : 0);
+    own->decoding.step(*c::Use(cache), {queries, counts});
+  });
 }
 
 sextant_status sextant_decode_plan_attend(sextant_decode_plan* plan, const sextant_cache* cache,
                                           const sextant_decode_plan_call* call,
                                           const sextant_array* out, const sextant_array* lse) {
   return guarded([&] {
-    sextant_decode_plan& d = need(plan, "plan");
-    const sextant_decode_plan_call a = c::read(call, "decode_plan_call");
-    const sextant_terms terms = c::read_or_none(a.terms, "terms");
-    Operands<float> operands = {.q = c::operand_of(a.q, "q"),
-                                .scale = c::scale_of(a.scale, a.q.columns)};
-    c::set_terms(terms, 0, operands);
-    const Attended<float> result = {
-        .out = c::output_of(need(out, "out"), "out"),
-        .lse = lse ? c::as_float(c::output_of(*lse, "lse"), "lse")
-                   : contiguous(d.lse.data(), {d.batch, d.heads, d.queries, 1})};
-    d.decoding.attend(need(cache, "cache").cache, operands, result);
+    const Using own(plan);
+    own->attend(cache, call, out, lse, own->executor);
+  });
+}
+
+sextant_status sextant_decode_plan_attend_share(sextant_decode_plan* plan,
+                                                const sextant_cache* cache,
+                                                const sextant_decode_plan_call* call,
+                                                const sextant_array* out, const sextant_array* lse,
+                                                int ith, int nth) {
+  return guarded([&] {
+    const auto attend = [&](const Executor& executor) {
+      Using(plan)->attend(cache, call, out, lse, executor);
+    };
+    need(plan, "plan").joint.run(ith, nth, std::cref(attend));
   });
 }

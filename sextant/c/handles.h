@@ -1,9 +1,12 @@
 // The objects behind the C API's pointers, and the conversion of its arguments.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "sextant/attention/score.h"
 #include "sextant/base/executor.h"
@@ -19,6 +22,9 @@ struct sextant_rope {
 };
 struct sextant_cache {
   sextant::KvCache cache;
+#ifndef NDEBUG
+  mutable std::atomic<int> calls = 0;  // that read it now; -1: one changes it
+#endif
 };
 
 namespace sextant::c {
@@ -64,6 +70,34 @@ T read_or_none(const T* from, const char* name) {
   return from ? read(from, name) : T{};
 }
 
+// The cache of a call, which reads it if it is const and changes it otherwise. In a debug build,
+// throws Error if another call changes it meanwhile, or uses what this one changes.
+template <class Cache>
+class Use {
+ public:
+  explicit Use(Cache* cache) : own_(need(cache, "cache")) {
+#ifndef NDEBUG
+    int calls = own_.calls;
+    do {
+      if (calls < 0 || (!kReads && calls > 0))
+        fail("cache: expected no call beside one that changes it, but there is one");
+    } while (!own_.calls.compare_exchange_weak(calls, kReads ? calls + 1 : -1));
+#endif
+  }
+  Use(const Use&) = delete;
+  ~Use() {
+#ifndef NDEBUG
+    own_.calls += kReads ? -1 : 1;
+#endif
+  }
+  auto& operator*() const { return own_.cache; }
+  auto* operator->() const { return &own_.cache; }
+
+ private:
+  static constexpr bool kReads = std::is_const_v<Cache>;
+  Cache& own_;
+};
+
 const Executor& executor_of(const sextant_pool* pool);
 const Rotation* rotation_of(const sextant_rope* rope);  // null: there is none
 // Throws Error if the dtype is none of the enumeration, or not one of attention's arrays.
@@ -101,6 +135,10 @@ void each_table(Terms& terms, Maps& maps, F&& f) {
   f("on_key", terms.on_key, maps.on_key);
   f("on_value", terms.on_value, maps.on_value);
 }
+// The results of decoding, with lse in `unused` if the caller wants none. Throws Error as
+// output_of() and check_overlap() do.
+Attended<float> decoded(const sextant_array& q, const sextant_array* out, const sextant_array* lse,
+                        std::vector<float>& unused);
 // Throws Error if an output of a call shares memory with another of its arrays. lse: or null.
 void check_overlap(const sextant_array& q, const sextant_array& k, const sextant_array& v,
                    const sextant_array& out, const sextant_array* lse);

@@ -273,7 +273,7 @@ static void test_decode_plan(int rotated) {
     sextant_array rows_of_v = array(v + row * kColumns, kKeyHeads, 1, kColumns);
     rows_of_k.head_stride = rows_of_v.head_stride = kRows * kColumns;
     expect(sextant_cache_append(cache, sequence, &rows_of_k, &rows_of_v) == SEXTANT_OK, "append");
-    expect(sextant_decode_plan_step(plan, cache) == SEXTANT_OK, "step");
+    expect(sextant_decode_plan_step(plan, cache, NULL) == SEXTANT_OK, "step");
     expect(sextant_decode_plan_attend(plan, cache, &call, &into_steps, NULL) == SEXTANT_OK,
            "attend");
     expect(sextant_decode(cache, &d, &into_once, NULL, NULL) == SEXTANT_OK, "decode");
