@@ -48,8 +48,8 @@ class CoreStep {
     expect_ok(sextant_rope_create(sizes.head_dim, 1e4, SEXTANT_HALF_SPLIT, 0, &rope));
     rope_.reset(rope);
     const Heads prompt(sizes.key_heads, sizes.keys - 1, sizes.head_dim);
-    const sextant_cache_shape shape = {sizes.key_heads, sizes.head_dim, sizes.head_dim, 0,
-                                       SEXTANT_FLOAT32};
+    const sextant_cache_shape shape = {
+        sizeof shape, sizes.key_heads, sizes.head_dim, sizes.head_dim, 0, SEXTANT_FLOAT32};
     for (int64_t n = 0; n < sizes.layers; ++n) {
       sextant_cache* cache = nullptr;
       expect_ok(sextant_cache_create(&shape, &cache));

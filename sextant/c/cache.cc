@@ -34,7 +34,7 @@ CachedBatch batch_of(const KvCache& cache, const sextant_decoding& d) {
 
 sextant_status sextant_cache_create(const sextant_cache_shape* shape, sextant_cache** cache) {
   return guarded([&] {
-    const sextant_cache_shape& s = need(shape, "shape");
+    const sextant_cache_shape s = c::read(shape, "cache_shape");
     const bool int8 = s.dtype == SEXTANT_INT8;
     KvCacheShape own = {.key_heads = s.key_heads,
                         .key_columns = s.key_columns,

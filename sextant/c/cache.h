@@ -15,6 +15,7 @@ extern "C" {
 typedef struct sextant_cache sextant_cache;
 
 typedef struct sextant_cache_shape {
+  size_t size;
   int64_t key_heads, key_columns, value_columns;
   int64_t page_rows; /* a multiple of 16; 0: 256 */
   /* In which keys and values are stored. SEXTANT_INT8: in bfloat16, until a page is full and is

@@ -71,7 +71,8 @@ class InC {
     EXPECT_OK(sextant_rope_create(kKeyColumns, 10000, SEXTANT_HALF_SPLIT, 0, &new_rope));
     rope.reset(new_rope);
     sextant_cache* new_cache = nullptr;
-    const sextant_cache_shape shape = {.key_heads = kKeyHeads,
+    const sextant_cache_shape shape = {.size = sizeof shape,
+                                       .key_heads = kKeyHeads,
                                        .key_columns = kKeyColumns,
                                        .value_columns = kValues,
                                        .page_rows = 64,

@@ -183,7 +183,7 @@ static void test_old_names(void) {
 
 /* Decodes row by row and compares with the whole sequence at once: the bits are the same. */
 static void test_decoding(void) {
-  const sextant_cache_shape shape = {kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
+  const sextant_cache_shape shape = {sizeof shape, kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
   const sextant_array result = array(out, kHeads, kRows, kColumns);
   SEXTANT_NEW(sextant_attention, whole);
   sextant_cache* cache = NULL;
@@ -231,7 +231,7 @@ static void test_decoding(void) {
 
 /* A plan for decoding, over rotated keys or others, gives the same as a plan for each call. */
 static void test_decode_plan(int rotated) {
-  const sextant_cache_shape shape = {kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
+  const sextant_cache_shape shape = {sizeof shape, kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
   float once[kHeads * kColumns] = {0}, steps[kHeads * kColumns] = {0};
   const sextant_array into_once = array(once, kHeads, 1, kColumns);
   const sextant_array into_steps = array(steps, kHeads, 1, kColumns);
@@ -293,7 +293,7 @@ static void test_decode_plan(int rotated) {
 
 /* A number that the cache's type would round to infinity is refused, and nothing is written. */
 static void test_overflow(void) {
-  sextant_cache_shape shape = {1, 2, 2, 16, SEXTANT_FLOAT16};
+  sextant_cache_shape shape = {sizeof shape, 1, 2, 2, 16, SEXTANT_FLOAT16};
   float key[2] = {1, 70000}, value[2] = {1, 2};
   const sextant_array of_key = array(key, 1, 1, 2), of_value = array(value, 1, 1, 2);
   sextant_cache* cache = NULL;
@@ -308,7 +308,7 @@ static void test_overflow(void) {
 
 /* Arrays without data, in each function that takes arrays. */
 static void test_absent_data(void) {
-  const sextant_cache_shape shape = {kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
+  const sextant_cache_shape shape = {sizeof shape, kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
   const int64_t positions[kRows] = {0};
   const sextant_array none = {0}, result = array(out, kHeads, kRows, kColumns);
   sextant_array x = array(NULL, kHeads, kRows, kColumns);
