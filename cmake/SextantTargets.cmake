@@ -25,7 +25,8 @@ function(sextant_library_for_engines target component)
   set(soname ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${component} VERSION ${PROJECT_VERSION} SOVERSION ${soname})
-  if(CMAKE_CXX_VISIBILITY_PRESET STREQUAL hidden AND CMAKE_SYSTEM_NAME STREQUAL Linux)
+  if(BUILD_SHARED_LIBS AND CMAKE_CXX_VISIBILITY_PRESET STREQUAL hidden
+      AND CMAKE_SYSTEM_NAME STREQUAL Linux)
     set(script ${PROJECT_SOURCE_DIR}/cmake/exported_symbols.ld)
     target_link_options(${target} PRIVATE LINKER:--version-script=${script} LINKER:--no-undefined)
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${script})

@@ -7,6 +7,8 @@
 #   * pkg-config: the programs of docs/{cpp,c,cache,relative-attention}.md, whose output is compared
 #     with the page, and the C program, from a copy of PREFIX in another place
 #   * rustc, if there is one: examples/rust
+#   * a plugin that links a static library for engines exports nothing of it, and no program needs
+#     Highway's library
 #   * each header that an installed header includes is installed
 #
 # Programs that need the component `config` are left out if it is not installed. CXX, CC, CXXFLAGS
@@ -73,6 +75,21 @@ else
   compile "$work/program.c" sextant-core
 fi
 "$work/program"
+! ldd "$work/program" | grep libhwy || fail "the C program: expected to need no libhwy"
+
+# C has no inline functions of the API, C++ has: there a plugin hides its own as well.
+if [[ $(pkg-config --cflags sextant-core) == *-DSEXTANT_STATIC* ]]; then
+  cp "$root"/tests/package/plugin.{c,cc} "$work"
+  mkdir -p "$work/cxx" && mv "$work/plugin.cc" "$work/cxx/plugin.cc"
+  compile "$work/plugin.c" sextant-core -shared -fPIC
+  compile "$work/cxx/plugin.cc" sextant-core -shared -fPIC -fvisibility=hidden \
+    -fvisibility-inlines-hidden
+  for plugin in "$work/plugin" "$work/cxx/plugin"; do
+    nm -D --defined-only "$plugin" | c++filt >"$plugin.symbols"
+    grep -q ' plugin_version$' "$plugin.symbols" || fail "$plugin: expected to export plugin_version"
+    ! grep -i 'sextant' "$plugin.symbols" || fail "$plugin: expected to export nothing of Sextant"
+  done
+fi
 
 if command -v rustc >/dev/null; then
   read -ra libraries_of_core < <(pkg-config --libs-only-L --libs-only-l sextant-core)
