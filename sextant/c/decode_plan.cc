@@ -13,9 +13,10 @@ struct sextant_decode_plan {
   std::vector<float> lse;  // where the caller wants none
   int64_t batch, heads, queries;
   Decoding decoding;
+  c::Tag<sextant_decode_plan> tag;
 
   sextant_decode_plan(const KvCache& cache, const sextant_decode_plan_options& o)
-      : rotation(o.rope ? o.rope->rotation : nullptr),
+      : rotation(o.rope ? need(o.rope, "rope").rotation : nullptr),
         bias_rows(o.bias_rows ? std::vector<int32_t>(o.bias_rows, o.bias_rows + o.most_rows)
                               : std::vector<int32_t>()),
         batch(o.count),
@@ -48,7 +49,7 @@ sextant_status sextant_decode_plan_create(const sextant_cache* cache,
   });
 }
 
-void sextant_decode_plan_destroy(sextant_decode_plan* plan) { delete plan; }
+void sextant_decode_plan_destroy(sextant_decode_plan* plan) { c::destroy(plan, "plan"); }
 
 sextant_status sextant_decode_plan_step(sextant_decode_plan* plan, const sextant_cache* cache) {
   return guarded([&] { need(plan, "plan").decoding.step(need(cache, "cache").cache); });
