@@ -1,15 +1,15 @@
 #include <algorithm>
 
-#include "bench/blocks/block.h"
+#include "bench/blocks/layer.h"
 #include "sextant/base/error.h"
 
 namespace sextant::bench {
 namespace {
 
-class ConformerBlock : public Block {
+class ConformerLayer : public Layer {
  public:
-  explicit ConformerBlock(const BlockSizes& of)
-      : Block(of, "conformer", false),
+  explicit ConformerLayer(const LayerSizes& of)
+      : Layer(of, "conformer", false),
         position_(random_layer("conformer/position", false)),
         u_(random_normal(of.width(), 0.5, "conformer/u")),
         v_bias_(random_normal(of.width(), 0.5, "conformer/v")) {
@@ -24,7 +24,7 @@ class ConformerBlock : public Block {
   }
 
   std::vector<std::string> ways() const override {
-    return {"whisper.cpp", "CrispASR", "CrispASR, flash"};
+    return {"whisper.cpp", "CrispASR", "CrispASR, flash", "Sextant"};
   }
   bool exact(const std::string& way) const override { return way != "CrispASR, flash"; }
 
@@ -41,6 +41,11 @@ class ConformerBlock : public Block {
     };
     const auto by_head = [&](ggml_tensor* t) { return ggml_permute(g, t, 0, 2, 1, 3); };
     const double scale = 1 / std::sqrt(static_cast<double>(sizes.head_dim));
+    if (way == "Sextant") {
+      op_.attention.sees = SEXTANT_ALL_KEYS;
+      return made(sextant_ggml_conformer(g, by_head(p.q), by_head(p.k), by_head(p.v), bias(u_),
+                                         bias(v_bias_), by_head(r), &op_));
+    }
     ggml_tensor* with_u = by_head(ggml_add(g, p.q, bias(u_)));
     ggml_tensor* with_v = by_head(ggml_add(g, p.q, bias(v_bias_)));
     if (way == "whisper.cpp") {
@@ -94,8 +99,8 @@ class ConformerBlock : public Block {
 
 }  // namespace
 
-std::unique_ptr<Block> make_conformer_block(const BlockSizes& sizes) {
-  return std::make_unique<ConformerBlock>(sizes);
+std::unique_ptr<Layer> make_conformer_layer(const LayerSizes& sizes) {
+  return std::make_unique<ConformerLayer>(sizes);
 }
 
 }  // namespace sextant::bench

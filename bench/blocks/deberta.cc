@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "bench/blocks/block.h"
+#include "bench/blocks/layer.h"
 #include "sextant/base/error.h"
 
 namespace sextant::bench {
@@ -38,16 +38,18 @@ void gather(ggml_tensor* result, int thread, int threads, void* rows_of) {
   }
 }
 
-class DebertaBlock : public Block {
+class DebertaLayer : public Layer {
  public:
-  explicit DebertaBlock(const BlockSizes& of)
-      : Block(of, "deberta", true),
+  explicit DebertaLayer(const LayerSizes& of)
+      : Layer(of, "deberta", true),
         table_(random_normal(kTableRows * of.width(), 1, "deberta/table")) {
     for (int64_t d = of.rows - 1; d > -of.rows; --d) rows_.push_back(table_row(d));
     reversed_.assign(rows_.rbegin(), rows_.rend());
   }
 
-  std::vector<std::string> ways() const override { return {"deberta.cpp", "by distance"}; }
+  std::vector<std::string> ways() const override {
+    return {"deberta.cpp", "by distance", "Sextant"};
+  }
   bool exact(const std::string&) const override { return true; }
 
  protected:
@@ -61,6 +63,18 @@ class DebertaBlock : public Block {
     ggml_tensor *q = ggml_cont(g, by_head(p.q)), *k = ggml_cont(g, by_head(p.k));
     ggml_tensor* table = graph.constant(GGML_TYPE_F32, table_.data(), sizes.width(), kTableRows);
     ggml_tensor *to_keys = linear(graph, k_, table), *to_queries = linear(graph, q_, table);
+    if (way == "Sextant") {
+      const auto by_row = [&](ggml_tensor* t) {
+        return by_head(ggml_reshape_3d(g, t, sizes.head_dim, sizes.heads, kTableRows));
+      };
+      terms_.on_query.rows = terms_.on_key.rows = rows_.data();
+      op_.attention.sees = SEXTANT_ALL_KEYS;
+      op_.attention.scale = scale();
+      op_.attention.terms = &terms_;
+      op_.on_query = by_row(to_keys);
+      op_.on_key = by_row(to_queries);
+      return made(sextant_ggml_attention(g, by_head(p.q), by_head(p.k), by_head(p.v), &op_));
+    }
     ggml_tensor *c2p, *p2c;
     if (way == "deberta.cpp") {
       const auto gathered = [&](ggml_tensor* projected, std::vector<int32_t>& of, ggml_tensor* x) {
@@ -111,6 +125,7 @@ class DebertaBlock : public Block {
  private:
   double scale() const { return 1 / std::sqrt(3 * static_cast<double>(sizes.head_dim)); }
 
+  sextant_terms terms_ = {sizeof terms_};
   std::vector<float> table_;                          // [table rows, width]
   std::vector<int32_t> rows_, reversed_;              // of diagonals T - 1 down to -(T - 1), and up
   mutable std::vector<double> to_keys_, to_queries_;  // of the reference
@@ -118,8 +133,8 @@ class DebertaBlock : public Block {
 
 }  // namespace
 
-std::unique_ptr<Block> make_deberta_block(const BlockSizes& sizes) {
-  return std::make_unique<DebertaBlock>(sizes);
+std::unique_ptr<Layer> make_deberta_layer(const LayerSizes& sizes) {
+  return std::make_unique<DebertaLayer>(sizes);
 }
 
 }  // namespace sextant::bench

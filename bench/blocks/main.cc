@@ -5,12 +5,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "bench/blocks/block.h"
+#include "bench/blocks/layer.h"
 #include "bench/peak_memory.h"
 #include "bench/program.h"
 #include "bench/rounds.h"
@@ -23,9 +24,9 @@ using namespace sextant::bench;
 
 struct Options {
   std::string block = "conformer", way, json;
-  BlockSizes sizes = {.heads = 0, .head_dim = 0};
+  LayerSizes sizes = {.heads = 0, .head_dim = 0};
   int threads = 1;
-  RoundOptions rounds = {.rounds = 3, .least_seconds = 0.2};
+  double least_seconds = 0.5;
   bool check = false;
 };
 
@@ -38,7 +39,8 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--head-size", o.sizes.head_dim, "columns of a head; 0: 128, or 64 of DeBERTa")
       ->check(CLI::Range(0, 1024));
   app.add_option("--threads", o.threads, "threads")->check(CLI::Range(1, 512));
-  app.add_option("--rounds", o.rounds.rounds, "rounds")->check(CLI::Range(1, 1000));
+  app.add_option("--seconds", o.least_seconds, "calls are repeated for so many seconds")
+      ->check(CLI::Range(0.0, 3600.0));
   app.add_flag("--check", o.check, "compare all ways with a reference in float64, without timing");
   app.add_option("--json", o.json, "write all numbers to this file");
   for (CLI::Option* option : app.get_options()) option->capture_default_str();
@@ -52,7 +54,7 @@ struct Ready {
   ggml_tensor* result = nullptr;
   size_t bytes = 0;
 
-  Ready(Block& block, const std::string& way, int threads) {
+  Ready(Layer& block, const std::string& way, int threads) {
     result = block.build(graph, way);
     bytes = graph.allocate();
     graph.plan(threads);
@@ -78,7 +80,7 @@ double relative_difference(const std::vector<A>& values, const std::vector<B>& e
 
 // Compares each way with the reference and with the first; ways through float16 have a bound of
 // their own.
-nlohmann::json check(Block& block, int threads) {
+nlohmann::json check(Layer& block, int threads) {
   const std::vector<double> expected = block.reference();
   const std::vector<float> first = [&] {
     Ready ready(block, block.ways().front(), threads);
@@ -86,30 +88,40 @@ nlohmann::json check(Block& block, int threads) {
     return ready.values();
   }();
   nlohmann::json errors;
+  std::string summary;
   for (const std::string& way : block.ways()) {
     Ready ready(block, way, threads);
     ready.graph.compute();
     const double error = relative_difference(ready.values(), expected),
                  difference = relative_difference(ready.values(), first);
-    fmt::print("{:<20} {:.1e} of the reference, {:.1e} of {}\n", way, error, difference,
-               block.ways().front());
+    summary += fmt::format("{}{} {:.1e}", summary.empty() ? "" : "; ", way, error);
     const double bound = block.exact(way) ? 1e-5 : 1e-2;
     if (!(error <= bound && difference <= bound))
       fail(fmt::format("bench: {}: expected at most {}, but got {} and {}", way, bound, error,
                        difference));
     errors[way] = error;
   }
+  fmt::print("{}\n", summary);
   return {{"errors", errors}};
 }
 
 // `sample`: values of the result, by which bench/blocks.py compares the ways.
-nlohmann::json run(Block& block, const Options& o) {
+nlohmann::json run(Layer& block, const Options& o) {
   std::unique_ptr<Ready> ready;
   const auto peak = peak_memory([&] {
     ready = std::make_unique<Ready>(block, o.way, o.threads);
     ready->graph.compute();
   });
-  const Seconds seconds = take_turns({{[&] { ready->graph.compute(); }}}, o.rounds).front();
+  // The call above was the first.
+  Seconds seconds;
+  const auto began = std::chrono::steady_clock::now();
+  double sum = 0;
+  do {
+    ready->graph.compute();
+    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - began;
+    seconds.rounds.push_back(since.count() - sum);
+    sum = since.count();
+  } while (sum < o.least_seconds);
   const std::vector<float> values = ready->values();
   std::vector<float> sample;
   for (size_t n = 0; n < 256; ++n) sample.push_back(values[n * 7919 % values.size()]);
@@ -137,7 +149,7 @@ int main(int argc, char** argv) {
   if (o.sizes.heads == 0) o.sizes.heads = conformer ? 8 : 12;
   if (o.sizes.head_dim == 0) o.sizes.head_dim = conformer ? 128 : 64;
   return run_program(o.json, [&]() -> nlohmann::json {
-    const auto block = conformer ? make_conformer_block(o.sizes) : make_deberta_block(o.sizes);
+    const auto block = conformer ? make_conformer_layer(o.sizes) : make_deberta_layer(o.sizes);
     if (o.check) return check(*block, o.threads);
     if (!o.way.empty()) return run(*block, o);
     for (const std::string& way : block->ways()) fmt::print("{}\n", way);

@@ -1,5 +1,5 @@
 // The attention block of an encoder as a ggml graph: projections, attention and output projection,
-// with random weights. Each way to write the attention is one function. A Block owns the weights
+// with random weights. Each way to write the attention is one function. A Layer owns the weights
 // and inputs, in float32; graphs read them in place.
 //
 // The ggml ways have the operations of engines, read in November 2026:
@@ -20,10 +20,11 @@
 #include <vector>
 
 #include "bench/ggml_graph.h"
+#include "sextant/ggml.h"
 
 namespace sextant::bench {
 
-struct BlockSizes {
+struct LayerSizes {
   int64_t rows = 377, heads = 8, head_dim = 128;
 
   int64_t width() const { return heads * head_dim; }
@@ -40,12 +41,12 @@ struct Projected {
   ggml_tensor *q, *k, *v;  // [head_dim, heads, rows]
 };
 
-class Block {
+class Layer {
  public:
-  Block(const BlockSizes& sizes, const std::string& stream, bool biases);
-  virtual ~Block() = default;
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
+  Layer(const LayerSizes& sizes, const std::string& stream, bool biases);
+  virtual ~Layer() { sextant_plan_destroy(op_.plan); }
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
 
   // The names of all ways; those of `exact()` compute in float32.
   virtual std::vector<std::string> ways() const = 0;
@@ -55,7 +56,7 @@ class Block {
   // The block in float64 by loops; `threads` of ggml do not matter.
   std::vector<double> reference() const;
 
-  const BlockSizes sizes;
+  const LayerSizes sizes;
 
  protected:
   // Attention [head_dim, heads, rows], contiguous.
@@ -69,6 +70,10 @@ class Block {
   std::vector<double> linear(const Linear& layer, const std::vector<double>& x) const;
   Linear random_layer(const std::string& stream, bool bias) const;
 
+  // An operation of sextant/ggml.h. Throws Error if it is null.
+  static ggml_tensor* made(ggml_tensor* result);
+
+  sextant_ggml op_ = {sizeof op_};
   std::vector<float> x_;  // [rows, width]
   Linear q_, k_, v_, out_;
 };
@@ -83,8 +88,8 @@ ggml_tensor* shifted(ggml_context* g, ggml_tensor* product, int64_t rows);
 
 // FastConformer's block (NeMo, Parakeet): biases u and v, sinusoids by distance T - 1 down to
 // -(T - 1), projected; Transformer-XL's shift.
-std::unique_ptr<Block> make_conformer_block(const BlockSizes& sizes);
+std::unique_ptr<Layer> make_conformer_layer(const LayerSizes& sizes);
 // DeBERTa v2's and v3's block: 256 buckets, c2p and p2c by the layer's own projections.
-std::unique_ptr<Block> make_deberta_block(const BlockSizes& sizes);
+std::unique_ptr<Layer> make_deberta_layer(const LayerSizes& sizes);
 
 }  // namespace sextant::bench

@@ -1,4 +1,4 @@
-#include "bench/blocks/block.h"
+#include "bench/blocks/layer.h"
 
 #include <algorithm>
 
@@ -26,7 +26,7 @@ ggml_tensor* shifted(ggml_context* g, ggml_tensor* product, int64_t rows) {
                       product->nb[2], static_cast<size_t>(rows - 1) * product->nb[0]);
 }
 
-Block::Block(const BlockSizes& of, const std::string& stream, bool biases)
+Layer::Layer(const LayerSizes& of, const std::string& stream, bool biases)
     : sizes(of),
       x_(random_normal(of.rows * of.width(), 1, stream + "/x")),
       q_(random_layer(stream + "/q", biases)),
@@ -34,7 +34,12 @@ Block::Block(const BlockSizes& of, const std::string& stream, bool biases)
       v_(random_layer(stream + "/v", biases)),
       out_(random_layer(stream + "/out", biases)) {}
 
-Linear Block::random_layer(const std::string& stream, bool bias) const {
+ggml_tensor* Layer::made(ggml_tensor* result) {
+  if (!result) fail(sextant_error());
+  return result;
+}
+
+Linear Layer::random_layer(const std::string& stream, bool bias) const {
   const int64_t width = sizes.width();
   const double deviation = 1 / std::sqrt(static_cast<double>(width));
   Linear layer = {.weight = random_normal(width * width, deviation, stream + "/weight")};
@@ -42,7 +47,7 @@ Linear Block::random_layer(const std::string& stream, bool bias) const {
   return layer;
 }
 
-ggml_tensor* Block::linear(GgmlGraph& graph, const Linear& layer, ggml_tensor* x) const {
+ggml_tensor* Layer::linear(GgmlGraph& graph, const Linear& layer, ggml_tensor* x) const {
   const int64_t width = sizes.width();
   ggml_tensor* weight = graph.constant(GGML_TYPE_F32, layer.weight.data(), width, width);
   ggml_tensor* y = ggml_mul_mat(graph.context(), weight, x);
@@ -50,7 +55,7 @@ ggml_tensor* Block::linear(GgmlGraph& graph, const Linear& layer, ggml_tensor* x
   return ggml_add(graph.context(), y, graph.constant(GGML_TYPE_F32, layer.bias.data(), width, 1));
 }
 
-ggml_tensor* Block::build(GgmlGraph& graph, const std::string& way) {
+ggml_tensor* Layer::build(GgmlGraph& graph, const std::string& way) {
   ggml_context* g = graph.context();
   ggml_tensor* x = graph.constant(GGML_TYPE_F32, x_.data(), sizes.width(), sizes.rows);
   const auto heads = [&](ggml_tensor* t) {
@@ -66,7 +71,7 @@ ggml_tensor* Block::build(GgmlGraph& graph, const std::string& way) {
   return result;
 }
 
-std::vector<double> Block::linear(const Linear& layer, const std::vector<double>& x) const {
+std::vector<double> Layer::linear(const Linear& layer, const std::vector<double>& x) const {
   const auto width = static_cast<size_t>(sizes.width());
   std::vector<double> y(x.size());
   for (size_t row = 0; row < x.size() / width; ++row)
@@ -79,7 +84,7 @@ std::vector<double> Block::linear(const Linear& layer, const std::vector<double>
   return y;
 }
 
-std::vector<double> Block::reference() const {
+std::vector<double> Layer::reference() const {
   const auto rows = static_cast<size_t>(sizes.rows), dim = static_cast<size_t>(sizes.head_dim),
              width = static_cast<size_t>(sizes.width());
   const std::vector<double> x(x_.begin(), x_.end());
