@@ -1,5 +1,7 @@
 #include "bench/ggml_graph.h"
 
+#include <ggml-backend.h>
+
 #include "sextant/base/error.h"
 
 namespace sextant::bench {
@@ -10,6 +12,20 @@ GgmlGraph::GgmlGraph(size_t tensors)
                ggml_free),
       graph_(ggml_new_graph(context_.get())) {
   ggml_cpu_init();
+}
+
+ggml_tensor* GgmlGraph::constant(ggml_type type, const void* data, int64_t ne0, int64_t ne1,
+                                 int64_t ne2, int64_t ne3) {
+  ggml_tensor* t = ggml_new_tensor_4d(context(), type, ne0, ne1, ne2, ne3);
+  t->data = const_cast<void*>(data);
+  return t;
+}
+
+size_t GgmlGraph::allocate() {
+  memory_ = {ggml_gallocr_new(ggml_backend_cpu_buffer_type()), ggml_gallocr_free};
+  if (!ggml_gallocr_alloc_graph(memory_.get(), graph_))
+    fail("bench: ggml could not allocate its graph");
+  return ggml_gallocr_get_buffer_size(memory_.get(), 0);
 }
 
 void GgmlGraph::plan(int threads) {

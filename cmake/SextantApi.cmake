@@ -2,6 +2,7 @@
 # All other headers of these folders are internal and are not installed.
 set(sextant_core_headers
   sextant/sextant.h
+  sextant/ggml.h
   sextant/version.h
   sextant/c/array.h
   sextant/c/attention.h

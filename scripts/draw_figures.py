@@ -190,6 +190,33 @@ def engines(documents):
                       source(document)), {"engines.svg": chart})
 
 
+def blocks(documents):
+    """An encoder's attention in ggml: times and peaks of memory, beside ggml's operations."""
+    document, rows = newest(select(documents, "blocks"))
+    found = {}
+    for row in rows:
+        exact = not row["peer_version"].endswith("flash")
+        found.setdefault((row["name"], number(row, "N")), {}).setdefault(
+            (row["unit"], row["shape"].rsplit(", ", 1)[1], exact), []).append(row)
+    runs = sorted({run for each in found.values() for unit, run, _ in each if unit == "s"})
+
+    def times(each, unit, run, exact):  # of ggml's best
+        best = max((row["ratio"] for row in each.get((unit, run, exact), [])), default=None)
+        return f"{1 / best:.2g}" if best else ""
+
+    lines = [[name, str(length), *(f"{1e3 * each['s', run, True][0]['ours']:.0f}" for run in runs),
+              *(times(each, "s", run, exact) for exact in (True, False) for run in runs),
+              f"{each['B', runs[0], True][0]['ours'] / MIB:.0f}", times(each, "B", runs[0], True)]
+             for (name, length), each in found.items()]
+    columns = [f"{what}, {run}".replace(" 1 threads", " 1 thread")
+               for what in ("ms", "ggml: times", "through float16") for run in runs]
+    versions = sorted({row["peer_version"].split(", ")[0] for row in rows})
+    return (table(["block", "rows", *columns, "MiB", "ggml: times"], lines) + "\n" +
+            paragraph(f"{' and '.join(versions)}; the fastest of its float32 graphs, and the peak "
+                      "of the process beyond weights and inputs. " + unevenness(rows),
+                      source(document))), {}
+
+
 def memory(documents):
     document, rows = newest(select(documents, "growth", name=("causal, memory",)))
     measured = sorted((number(row, "N"), row["ours"] / 1e6) for row in rows)
@@ -304,8 +331,9 @@ def arms(documents):
 
 
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
-          "engines": engines, "memory": memory, "kernels": kernels, "dropout": dropout,
-          "cache-error": cache_error, "models": whole_models, "ring": ring, "arms": arms}
+          "engines": engines, "blocks": blocks, "memory": memory, "kernels": kernels,
+          "dropout": dropout, "cache-error": cache_error, "models": whole_models, "ring": ring,
+          "arms": arms}
 
 
 def filled(page, documents, figures):

@@ -3,8 +3,9 @@ import datetime
 import json
 import re
 
-MACHINES = {"zen3": "Zen 3", "zen4": "Zen 4", "zen5": "Zen 5", "ice-lake-sp": "Ice Lake",
-            "granite-rapids": "Granite Rapids", "emerald-rapids": "Emerald Rapids"}
+MACHINES = {"zen3": "Zen 3", "zen4": "Zen 4", "zen5": "Zen 5", "cascade-lake": "Cascade Lake",
+            "ice-lake-sp": "Ice Lake", "granite-rapids": "Granite Rapids",
+            "emerald-rapids": "Emerald Rapids"}
 
 
 def read(folder):

@@ -11,7 +11,7 @@
 # torch of a version is that of build/torch-VERSION (scripts/torch_env.sh) if it is there; otherwise
 # PyPI's wheel is downloaded without its dependencies and unpacked. It is never imported. Its own
 # torch loads libgomp, so none is packed. auditwheel packs the other libraries of this machine
-# (Highway, fmt, libpng, libyaml), and refuses symbols that a system with glibc 2.34 lacks.
+# (fmt, libpng, libyaml), and refuses symbols that a system with glibc 2.34 lacks.
 #
 # Each library takes about ten minutes of CPU time; ccache shortens the next build.
 set -euo pipefail

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <span>
 
-#include "bench/attention/peak_memory.h"
 #include "bench/decode_products.h"
+#include "bench/peak_memory.h"
 #include "bench/read_peak.h"
 #include "sextant/base/error.h"
 

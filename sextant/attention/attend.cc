@@ -145,6 +145,11 @@ void attend_backward(const Operands<T>& operands, const PreparedPlan& plan,
   check_attended(operands, result);
   check_grad(operands, plan.plan(), d_out, grad);
   const Backend& backend = plan.backend();
+  if (!backend.attend_backward_f32 && !backend.attend_backward_f64)
+    fail(
+        "attention: backend: expected one with a backward pass (a library that was built with "
+        "SEXTANT_INFERENCE has none), but got \"" +
+        std::string(backend.name) + "\"");
   served<T>(backend, backend.attend_backward_f32, backend.attend_backward_f64)(
       operands, plan, result, d_out, grad, context);
 }

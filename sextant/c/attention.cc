@@ -128,6 +128,7 @@ struct sextant_plan {
   JointCall joint;
   std::atomic<bool> in_use = false;
   bool ready = false;
+  c::Tag<sextant_plan> tag;
 };
 
 sextant_status sextant_attention_diagonals(const sextant_attention* attention, int64_t* farthest,
@@ -168,7 +169,7 @@ sextant_status sextant_plan_create(const sextant_attention* attention, const cha
   });
 }
 
-void sextant_plan_destroy(sextant_plan* plan) { delete plan; }
+void sextant_plan_destroy(sextant_plan* plan) { c::destroy(plan, "plan"); }
 
 sextant_status sextant_plan_renew(sextant_plan* plan, const sextant_attention* attention) {
   return guarded([&] { need(plan, "plan").set(Call(attention), serial_executor()); });

@@ -46,7 +46,7 @@ sextant_status sextant_cache_create(const sextant_cache_shape* shape, sextant_ca
   });
 }
 
-void sextant_cache_destroy(sextant_cache* cache) { delete cache; }
+void sextant_cache_destroy(sextant_cache* cache) { c::destroy(cache, "cache"); }
 
 sextant_status sextant_cache_add(sextant_cache* cache, int64_t first_position, int64_t* sequence) {
   return guarded([&] {

@@ -157,7 +157,7 @@ Diagonals diagonals_of(const sextant_attention& a) {
 }
 
 const Rotation* CallLayout::keep(const sextant_rope* rope) {
-  if (rope) rotations_.push_back(rope->rotation);
+  if (rope) rotations_.push_back(need(rope, "rope").rotation);
   return rotation_of(rope);
 }
 

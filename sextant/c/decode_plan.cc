@@ -16,6 +16,7 @@ using namespace sextant;
 using sextant::c::guarded;
 using sextant::c::need;
 
+<<<<<<< HEAD
 namespace {
 
 // Prepares a plan for so many threads, in one.
@@ -58,6 +59,21 @@ struct sextant_decode_plan {
         maps(maps_of(o, terms)),
         lse(static_cast<size_t>(o.count * o.heads * o.queries)),
         on_key(!c::is_absent(terms.on_key.table)),
+=======
+struct sextant_decode_plan {
+  // The rotation that the entries of `decoding` point to; null: none.
+  std::shared_ptr<const Rotation> rotation;
+  std::vector<int32_t> bias_rows;
+  std::vector<float> lse;  // where the caller wants none
+  int64_t batch, heads, queries;
+  Decoding decoding;
+  c::Tag<sextant_decode_plan> tag;
+
+  sextant_decode_plan(const KvCache& cache, const sextant_decode_plan_options& o)
+      : rotation(o.rope ? need(o.rope, "rope").rotation : nullptr),
+        bias_rows(o.bias_rows ? std::vector<int32_t>(o.bias_rows, o.bias_rows + o.most_rows)
+                              : std::vector<int32_t>()),
+>>>>>>> 06e629b83f8d0e91cc00a8144585612b9d452903
         batch(o.count),
         decoding(
             cache, entries(o),
@@ -146,7 +162,7 @@ sextant_status sextant_decode_plan_create(const sextant_cache* cache,
   });
 }
 
-void sextant_decode_plan_destroy(sextant_decode_plan* plan) { delete plan; }
+void sextant_decode_plan_destroy(sextant_decode_plan* plan) { c::destroy(plan, "plan"); }
 
 sextant_status sextant_decode_plan_step(sextant_decode_plan* plan, const sextant_cache* cache,
                                         const int64_t* queries) {

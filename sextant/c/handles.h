@@ -10,21 +10,40 @@
 
 #include "sextant/attention/score.h"
 #include "sextant/base/executor.h"
+#include "sextant/c/guard.h"
 #include "sextant/cache/kv_cache.h"
 #include "sextant/position/spectrum.h"
 #include "sextant/sextant.h"
 
+namespace sextant::c {
+
+// The last member of an object behind a pointer. With assertions it has an address of its type,
+// while the object lives, so that need() refuses a destroyed object or one of another type.
+template <class T>
+struct Tag {
+#ifndef NDEBUG
+  static inline char of_type = 0;
+  const char* volatile type = &of_type;
+  ~Tag() { type = nullptr; }
+#endif
+};
+
+}  // namespace sextant::c
+
 struct sextant_pool {
   std::unique_ptr<sextant::Executor> executor;
+  sextant::c::Tag<sextant_pool> tag = {};
 };
 struct sextant_rope {
   std::shared_ptr<const sextant::Rotation> rotation;  // never null; plans keep it, too
+  sextant::c::Tag<sextant_rope> tag = {};
 };
 struct sextant_cache {
   sextant::KvCache cache;
 #ifndef NDEBUG
   mutable std::atomic<int> calls = 0;  // that read it now; -1: one changes it
 #endif
+  sextant::c::Tag<sextant_cache> tag = {};
 };
 
 namespace sextant::c {
@@ -43,7 +62,16 @@ struct Name {
 template <class T>
 T& need(T* pointer, const char* name) {
   if (!pointer) fail(std::string(name) + ": expected a pointer, but got NULL");
+#ifndef NDEBUG
+  if constexpr (requires { pointer->tag; })
+    if (pointer->tag.type != &pointer->tag.of_type)
+      fail(std::string(name) + ": expected an object of this type that has not been destroyed");
+#endif
   return *pointer;
+}
+template <class T>
+void destroy(T* pointer, const char* name) {
+  guarded([&] { delete (pointer ? &need(pointer, name) : nullptr); });
 }
 
 // Stores a new object in the caller's pointer. Throws Error, before it makes the object, if that

@@ -60,7 +60,7 @@ void give_rope(sextant_rope** to, const Spectrum& spectrum) {
 }
 
 const Rotation* rotation_of(const sextant_rope* rope) {
-  return rope ? rope->rotation.get() : nullptr;
+  return rope ? need(rope, "rope").rotation.get() : nullptr;
 }
 
 }  // namespace sextant::c
@@ -110,7 +110,7 @@ sextant_status sextant_rope_create_from_pairs(const sextant_pair* pairs, int64_t
   });
 }
 
-void sextant_rope_destroy(sextant_rope* rope) { delete rope; }
+void sextant_rope_destroy(sextant_rope* rope) { c::destroy(rope, "rope"); }
 
 int64_t sextant_rope_pairs(const sextant_rope* rope) {
   return rope ? static_cast<int64_t>(rope->rotation->pairs.size()) : 0;

@@ -111,7 +111,7 @@ void read_struct(const void* from, size_t bytes, const char* name, void* to) {
 }
 
 const Executor& executor_of(const sextant_pool* pool) {
-  return pool ? *pool->executor : serial_executor();
+  return pool ? *need(pool, "pool").executor : serial_executor();
 }
 
 }  // namespace sextant::c
@@ -148,4 +148,4 @@ sextant_status sextant_pool_create_from(const sextant_threads* threads, sextant_
   });
 }
 
-void sextant_pool_destroy(sextant_pool* pool) { delete pool; }
+void sextant_pool_destroy(sextant_pool* pool) { sextant::c::destroy(pool, "pool"); }

@@ -80,8 +80,8 @@ HWY_AFTER_NAMESPACE();
 namespace sextant::dense {
 namespace {
 
-HWY_EXPORT(advance_part);
-HWY_EXPORT(sum_of_squares_part);
+SEXTANT_EXPORT(advance_part);
+SEXTANT_EXPORT(sum_of_squares_part);
 
 }  // namespace
 
@@ -98,7 +98,7 @@ void advance(const AdamW& adamw, const AdamWState& state, const Executor& execut
                                 .root = rounded(1 / std::sqrt(1 - std::pow(adamw.beta2, step))),
                                 .epsilon = rounded(adamw.epsilon)};
   in_pieces(state.count, kNumbers, executor, [&](int64_t first, int64_t last) {
-    HWY_DYNAMIC_DISPATCH(advance_part)(factors, state, first, last);
+    SEXTANT_DISPATCH(advance_part)(factors, state, first, last);
   });
 }
 
@@ -106,7 +106,7 @@ double sum_of_squares(const float* x, int64_t count, const Executor& executor) {
   std::vector<double> sums(static_cast<size_t>(pieces(count, kNumbers)));
   in_pieces(count, kNumbers, executor, [&](int64_t first, int64_t last) {
     sums[static_cast<size_t>(first / kNumbers)] =
-        HWY_DYNAMIC_DISPATCH(sum_of_squares_part)(x, first, last);
+        SEXTANT_DISPATCH(sum_of_squares_part)(x, first, last);
   });
   double sum = 0;
   for (const double part : sums) sum += part;

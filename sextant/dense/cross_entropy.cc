@@ -69,8 +69,8 @@ HWY_AFTER_NAMESPACE();
 namespace sextant::dense {
 namespace {
 
-HWY_EXPORT(cross_entropy_rows);
-HWY_EXPORT(differentiate_rows);
+SEXTANT_EXPORT(cross_entropy_rows);
+SEXTANT_EXPORT(differentiate_rows);
 
 // Rows per piece: some tens of microseconds of work.
 int64_t rows_of_piece(const Answers& answers) {
@@ -81,14 +81,14 @@ int64_t rows_of_piece(const Answers& answers) {
 
 void cross_entropy(const Answers& answers, float* loss, float* lse, const Executor& executor) {
   in_pieces(answers.rows, rows_of_piece(answers), executor, [&](int64_t first, int64_t last) {
-    HWY_DYNAMIC_DISPATCH(cross_entropy_rows)(answers, loss, lse, first, last);
+    SEXTANT_DISPATCH(cross_entropy_rows)(answers, loss, lse, first, last);
   });
 }
 
 void differentiate_cross_entropy(const Answers& answers, const float* lse, const float* d_loss,
                                  float* d_logits, const Executor& executor) {
   in_pieces(answers.rows, rows_of_piece(answers), executor, [&](int64_t first, int64_t last) {
-    HWY_DYNAMIC_DISPATCH(differentiate_rows)(answers, lse, d_loss, d_logits, first, last);
+    SEXTANT_DISPATCH(differentiate_rows)(answers, lse, d_loss, d_logits, first, last);
   });
 }
 

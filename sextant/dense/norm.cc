@@ -117,8 +117,8 @@ HWY_AFTER_NAMESPACE();
 namespace sextant::dense {
 namespace {
 
-HWY_EXPORT(normalize_rows);
-HWY_EXPORT(differentiate_norm_rows);
+SEXTANT_EXPORT(normalize_rows);
+SEXTANT_EXPORT(differentiate_norm_rows);
 
 constexpr int64_t kRows = 64;  // rows per piece
 
@@ -127,7 +127,7 @@ constexpr int64_t kRows = 64;  // rows per piece
 void normalize(const Norm& norm, const float* x, const float* gain, float* y, float* mean,
                float* inverse, const Executor& executor) {
   in_pieces(norm.rows, kRows, executor, [&](int64_t first, int64_t last) {
-    HWY_DYNAMIC_DISPATCH(normalize_rows)(norm, x, gain, y, mean, inverse, first, last);
+    SEXTANT_DISPATCH(normalize_rows)(norm, x, gain, y, mean, inverse, first, last);
   });
 }
 
@@ -137,7 +137,7 @@ void differentiate_norm(const Norm& norm, const Normalized& of, const float* d_y
   const auto parts = static_cast<size_t>(pieces(norm.rows, kRows));
   std::vector<float> gains(parts * width, 0);  // each piece's partial sum of d_gain
   in_pieces(norm.rows, kRows, executor, [&](int64_t first, int64_t last) {
-    HWY_DYNAMIC_DISPATCH(differentiate_norm_rows)
+    SEXTANT_DISPATCH(differentiate_norm_rows)
     (norm, of, d_y, base, d_x, gains.data() + first / kRows * norm.width, first, last);
   });
   std::fill_n(d_gain, width, 0.0F);

@@ -184,11 +184,11 @@ HWY_AFTER_NAMESPACE();
 namespace sextant::dense {
 namespace {
 
-HWY_EXPORT(block);
-HWY_EXPORT(pack_share);
-HWY_EXPORT(multiply_group);
-HWY_EXPORT(split_share);
-HWY_EXPORT(multiply_group_by_tiles);
+SEXTANT_EXPORT(block);
+SEXTANT_EXPORT(pack_share);
+SEXTANT_EXPORT(multiply_group);
+SEXTANT_EXPORT(split_share);
+SEXTANT_EXPORT(multiply_group_by_tiles);
 
 Matrix cut(const Matrix& m, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   return {m.data + row * m.row_stride + column * m.column_stride, rows, columns, m.row_stride,
@@ -217,10 +217,10 @@ using Done = std::vector<uint8_t>;  // per task
 void multiply_by_vectors(const Slab& slab, const Tasks& tasks, const Done& done,
                          const Executor& executor) {
   const int64_t shares = std::min<int64_t>(executor.workers(), pieces(slab.b.columns, kMostPanel));
-  executor.run(shares, [&](int64_t n, int) { HWY_DYNAMIC_DISPATCH(pack_share)(slab, n, shares); });
+  executor.run(shares, [&](int64_t n, int) { SEXTANT_DISPATCH(pack_share)(slab, n, shares); });
   executor.run(tasks.count, [&](int64_t task, int worker) {
     if (!done[static_cast<size_t>(task)])
-      HWY_DYNAMIC_DISPATCH(multiply_group)(slab, tasks.first(task), tasks.first(task + 1), worker);
+      SEXTANT_DISPATCH(multiply_group)(slab, tasks.first(task), tasks.first(task + 1), worker);
   });
 }
 
@@ -229,11 +229,11 @@ Done multiply_by_tiles(const Slab& slab, const Tasks& tasks, const Executor& exe
   const int64_t shares = std::min<int64_t>(executor.workers(), pieces(slab.b.columns, amx::kSide));
   Done done(static_cast<size_t>(tasks.count)), fit(static_cast<size_t>(shares));
   executor.run(shares, [&](int64_t n, int) {
-    fit[static_cast<size_t>(n)] = HWY_DYNAMIC_DISPATCH(split_share)(slab, n, shares) ? 1 : 0;
+    fit[static_cast<size_t>(n)] = SEXTANT_DISPATCH(split_share)(slab, n, shares) ? 1 : 0;
   });
   if (std::ranges::find(fit, 0) != fit.end()) return done;
   executor.run(tasks.count, [&](int64_t task, int worker) {
-    done[static_cast<size_t>(task)] = HWY_DYNAMIC_DISPATCH(multiply_group_by_tiles)(
+    done[static_cast<size_t>(task)] = SEXTANT_DISPATCH(multiply_group_by_tiles)(
         slab, tasks.first(task), tasks.first(task + 1), worker);
   });
   return done;
@@ -247,7 +247,7 @@ void multiply(const Matrix& a, const Matrix& b, const Epilogue& finish, float* c
     fail("multiply: a: expected rows or columns whole in memory and a column for each row of b");
   const int64_t stride = b.columns;
   const bool by_tiles = tiles_pay(a, b);
-  const int64_t block = by_tiles ? kTiledBlock : HWY_DYNAMIC_DISPATCH(block)();
+  const int64_t block = by_tiles ? kTiledBlock : SEXTANT_DISPATCH(block)();
   // The scratch memory is kept between calls: fresh pages cost as much as the packing. It starts on
   // a cache line: if each vector straddles two lines, products take an eighth longer.
   thread_local AlignedFloats scratch;

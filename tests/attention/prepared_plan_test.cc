@@ -169,6 +169,18 @@ TEST(Backends, RefuseASecondOfTheSameName) {
   EXPECT_THAT([] { join(other); }, ThrowsMessage<Error>(HasSubstr("expected a new name")));
 }
 
+TEST(Backends, SayThatTheyHaveNoBackwardPass) {
+  static const Backend forward = {.name = "forward",
+                                  .description = "as those with SEXTANT_INFERENCE"};
+  RandomScore<float> random({.queries = 4, .keys = 4, .columns = 8});
+  const Attended<float> result = random.new_attended();
+  const auto differentiate = [&] {
+    attend_backward<float>(random.score, {.out = result.out, .lse = result.lse}, result.out, {},
+                           forward);
+  };
+  EXPECT_THAT(differentiate, ThrowsMessage<Error>(HasSubstr("SEXTANT_INFERENCE")));
+}
+
 // A layer and step of decoding over a paged cache plans nothing and allocates nothing.
 TEST(PreparedPlan, DecodesWithoutAllocations) {
   constexpr int64_t kHeads = 8, kColumns = 64, kKeys = 600;

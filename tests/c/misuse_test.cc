@@ -295,5 +295,29 @@ TEST(CMisuse, OutMayBeQItselfAndLieBetweenRowsOfKeys) {
   EXPECT_EQ(packed.attend(), SEXTANT_BAD_ARGUMENT);
 }
 
+#ifndef NDEBUG
+TEST(Misuse, OfAnObjectThatIsDestroyedOrOfAnotherTypeIsRefusedWithAssertions) {
+  sextant_rope *rope = nullptr, *kept = nullptr;
+  ASSERT_EQ(sextant_rope_create(8, 10000, SEXTANT_HALF_SPLIT, 0, &rope), SEXTANT_OK);
+  ASSERT_EQ(sextant_rope_create(8, 10000, SEXTANT_HALF_SPLIT, 0, &kept), SEXTANT_OK);
+  sextant_pool* pool = nullptr;
+  ASSERT_EQ(sextant_pool_create(1, &pool), SEXTANT_OK);
+  const auto expect_refused = [&](sextant_rope* of, sextant_pool* with) {
+    Call call;
+    call.a.rope = of;
+    EXPECT_EQ(sextant_attend(&call.a, &call.to, nullptr, with), SEXTANT_BAD_ARGUMENT);
+    EXPECT_THAT(sextant_error(), HasSubstr("expected an object of this type"));
+  };
+  sextant_rope_destroy(rope);
+  expect_refused(rope, nullptr);
+  expect_refused(reinterpret_cast<sextant_rope*>(pool), nullptr);
+  expect_refused(kept, reinterpret_cast<sextant_pool*>(kept));
+  sextant_pool_destroy(reinterpret_cast<sextant_pool*>(kept));  // does nothing
+  EXPECT_THAT(sextant_error(), HasSubstr("pool: expected an object of this type"));
+  sextant_rope_destroy(kept);
+  sextant_pool_destroy(pool);
+}
+#endif
+
 }  // namespace
 }  // namespace sextant

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,19 @@ TEST(Command, SaysWhichVersionItIs) {
 #else
   EXPECT_EQ(libtorch(), "none");
 #endif
+}
+
+TEST(Command, UsesTheInstructionsThatAreNamed) {
+  ::setenv("SEXTANT_SIMD", "none", 1);
+  const Ended ended = run({"--version"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.err, ContainsRegex("SEXTANT_SIMD: expected one of [A-Z0-9_, ]+, but got "
+                                       "\"none\""));
+  const size_t last = ended.err.rfind(", but"), before = ended.err.find_last_of(" ", last - 1);
+  const std::string least = ended.err.substr(before + 1, last - before - 1);
+  ::setenv("SEXTANT_SIMD", least.c_str(), 1);
+  EXPECT_THAT(run({"--version"}).out, HasSubstr("\nSIMD: " + least + "\n"));
+  ::unsetenv("SEXTANT_SIMD");
 }
 
 // The survey looks for the text before it does anything else.

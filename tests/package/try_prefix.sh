@@ -5,8 +5,10 @@
 #
 #   * find_package: tests/package/consumer and examples/cpp, from PREFIX
 #   * pkg-config: the programs of docs/{cpp,c,cache,relative-attention}.md, whose output is compared
-#     with the page, and the C program, from a copy of PREFIX in another place
+#     with the page, and the C programs, from a copy of PREFIX in another place
 #   * rustc, if there is one: examples/rust
+#   * a plugin that links a static library for engines exports nothing of it, and no program needs
+#     Highway's library
 #   * each header that an installed header includes is installed
 #
 # Programs that need the component `config` are left out if it is not installed. CXX, CC, CXXFLAGS
@@ -73,6 +75,24 @@ else
   compile "$work/program.c" sextant-core
 fi
 "$work/program"
+cp "$root/tests/package/ggml_program.c" "$work"
+compile "$work/ggml_program.c" sextant-core -I "$root/tests/c/ggml_stand_in"
+"$work/ggml_program"
+! ldd "$work/program" | grep libhwy || fail "the C program: expected to need no libhwy"
+
+# C has no inline functions of the API, C++ has: there a plugin hides its own as well.
+if [[ $(pkg-config --cflags sextant-core) == *-DSEXTANT_STATIC* ]]; then
+  cp "$root"/tests/package/plugin.{c,cc} "$work"
+  mkdir -p "$work/cxx" && mv "$work/plugin.cc" "$work/cxx/plugin.cc"
+  compile "$work/plugin.c" sextant-core -shared -fPIC
+  compile "$work/cxx/plugin.cc" sextant-core -shared -fPIC -fvisibility=hidden \
+    -fvisibility-inlines-hidden
+  for plugin in "$work/plugin" "$work/cxx/plugin"; do
+    nm -D --defined-only "$plugin" | c++filt >"$plugin.symbols"
+    grep -q ' plugin_version$' "$plugin.symbols" || fail "$plugin: expected plugin_version in it"
+    ! grep -i 'sextant' "$plugin.symbols" || fail "$plugin: expected to export nothing of Sextant"
+  done
+fi
 
 if command -v rustc >/dev/null; then
   read -ra libraries_of_core < <(pkg-config --libs-only-L --libs-only-l sextant-core)

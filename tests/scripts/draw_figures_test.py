@@ -76,6 +76,19 @@ class DrawFiguresTest(unittest.TestCase):
         for name in ("Sextant", "ggml", "float16, 4096 keys"):
             self.assertIn(name, charts["engines.svg"])
 
+    def test_blocks_are_beside_the_fastest_of_ggmls_graphs(self):
+        rows = []
+        for threads, ours in ((1, 0.5), (2, 0.25)):
+            shape = f"N 1500, 8 heads of 128, {threads} threads"
+            for way, times in (("slow", 5), ("fast", 4), ("fast, flash", 3)):
+                for unit, value in (("s", ours), ("B", 64 * 2**20), ("B of buffers", 1.0)):
+                    rows.append({**row("conformer", 1 / times, shape, unit, f"ggml 1.2, {way}"),
+                                 "ours": value})
+        text, _ = draw_figures.blocks([document("blocks", "2026-03-09", rows)])
+        self.assertIn("| conformer | 1500 | 500 | 250 | 4 | 4 | 3 | 3 | 64 | 4 |", text)
+        self.assertIn("ms, 2 threads | ggml: times, 1 thread |", text)
+        self.assertIn("ggml 1.2; the fastest of its float32 graphs", text)
+
     def test_a_ring_has_a_line_for_each_method_and_what_is_sent(self):
         rows = [row(name, ratio, shape, "s", "one process")
                 for shape in ("rope causal 4096x8x64", "rope full 4096x8x64")

@@ -1,5 +1,6 @@
 // The float32 backend: SIMD, tiled, threaded. sizes.h shows the tiles of the score matrix.
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -23,17 +24,22 @@ struct CpuPlan final : BackendPlan {
   ForwardItems items;
   std::optional<PassPlan> backward;  // if its phases are not those of the forward pass
 
-  void renew(const Plan& plan, const PlanShape& shape, Passes passes, const Executor& executor) {
+  void renew(const Plan& plan, const PlanShape& shape, [[maybe_unused]] Passes passes,
+             const Executor& executor) {
     forward.renew(plan.frames, plan.sweeps, plan.diagonals, shape, kUnit, executor);
     items.renew(forward, plan.sweeps, shape, executor.workers());
+#ifndef SEXTANT_INFERENCE
     backward.reset();
     if (passes == Passes::kBoth && any_growth(forward.rotations))
       backward.emplace().renew(plan.frames, plan.sweeps, plan.diagonals, shape, longest_unit(shape),
                                executor);
+#endif
   }
+#ifndef SEXTANT_INFERENCE
   static int64_t longest_unit(const PlanShape& shape) {
     return backward_unit(std::max(shape.columns, shape.value_columns));
   }
+#endif
 };
 
 void renew_plan(std::unique_ptr<BackendPlan>& own, const Plan& plan, const PlanShape& shape,
@@ -154,6 +160,11 @@ void attend(const Operands<float>& operands, const PreparedPlan& prepared,
   attend(kPass, frame, operands, prepared, result, context);
 }
 
+#ifdef SEXTANT_INFERENCE
+template <Pass kPass>
+constexpr std::nullptr_t attend_backward = nullptr;
+#else
+
 void zero(const Executor& executor, const HostView<float>& x) {
   constexpr double kSecondsOfFloat = 2e-10;
   share_out(executor, x.batch * x.heads,
@@ -255,6 +266,8 @@ void attend_backward(const Operands<float>& operands, const PreparedPlan& prepar
   };
   attend_backward(kPass, frame, operands, prepared, attended, d_attended, to, context);
 }
+
+#endif  // SEXTANT_INFERENCE
 
 }  // namespace
 }  // namespace cpu

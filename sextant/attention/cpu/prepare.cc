@@ -36,10 +36,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sextant::cpu {
 
-HWY_EXPORT(pack_table_rows);
-HWY_EXPORT(has_dots);
+SEXTANT_EXPORT(pack_table_rows);
+SEXTANT_EXPORT(has_dots);
 
-bool has_dots_of_pairs() { return HWY_DYNAMIC_DISPATCH(has_dots)(); }
+bool has_dots_of_pairs() { return SEXTANT_DISPATCH(has_dots)(); }
 
 void pack_vectors(const Table<float>& table, float factor, bool rows, PackedTable& vectors,
                   Workspace& memory, const Executor& executor) {
@@ -52,7 +52,7 @@ void pack_vectors(const Table<float>& table, float factor, bool rows, PackedTabl
   const int64_t panels = vectors.count16 / kLanes;
   share_out(executor, vectors.heads * panels, kSecondsOfFloat * static_cast<double>(size),
             [&](int64_t n, int) {
-              HWY_DYNAMIC_DISPATCH(pack_table_rows)
+              SEXTANT_DISPATCH(pack_table_rows)
               (table, factor, n / panels, n % panels * kLanes, &vectors);
             });
 }

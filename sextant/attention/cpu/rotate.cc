@@ -141,8 +141,8 @@ HWY_AFTER_NAMESPACE();
 namespace sextant::cpu {
 namespace {
 
-HWY_EXPORT(rotate_block);
-HWY_EXPORT(transpose_angles);
+SEXTANT_EXPORT(rotate_block);
+SEXTANT_EXPORT(transpose_angles);
 
 std::vector<PairRun> runs_of(const Rotation& rotation) {
   std::vector<PairRun> runs;
@@ -207,10 +207,10 @@ void rotate_views(std::span<const HostView<float>> views, const SideRotation& si
     const int64_t rows16 = round_up(block.last - block.first, kLanes);
     std::fill_n(cos, 2 * stride * most, 0.0F);
     fill_phases(side, b, block, rows16, cos, sin);
-    HWY_DYNAMIC_DISPATCH(transpose_angles)(stride, rows16, cos, cos_of_row);
-    HWY_DYNAMIC_DISPATCH(transpose_angles)(stride, rows16, sin, sin_of_row);
+    SEXTANT_DISPATCH(transpose_angles)(stride, rows16, cos, cos_of_row);
+    SEXTANT_DISPATCH(transpose_angles)(stride, rows16, sin, sin_of_row);
     for (const HostView<float>& x : views)
-      HWY_DYNAMIC_DISPATCH(rotate_block)(runs, {cos_of_row, sin_of_row, stride}, x, b, block);
+      SEXTANT_DISPATCH(rotate_block)(runs, {cos_of_row, sin_of_row, stride}, x, b, block);
   });
 }
 

@@ -34,12 +34,14 @@ Backend backend_over(std::string_view name, std::string_view description, Device
           [](const Operands<float>& operands, const PreparedPlan& plan,
              const Attended<float>& result,
              const Context& context) { attend(machine(), operands, plan, result, context.stream); },
+#ifndef SEXTANT_INFERENCE
       .attend_backward_f32 =
           [](const Operands<float>& operands, const PreparedPlan& plan,
              const Attended<const float>& result, AnyView<const float> d_out,
              const ScoreGrad<float>& grad, const Context& context) {
             attend_backward(machine(), operands, plan, result, d_out, grad, context.stream);
           },
+#endif
   };
 }
 

@@ -1,6 +1,8 @@
 // The oracle: the score equation, term by term, in float64, without regard to speed. Every backend
 // is tested against it; it is tested against finite differences and the official implementations.
 // head.h holds the equation for one head, forward.cc and backward.cc the two passes.
+#include <cstddef>
+
 #include "sextant/attention/attend.h"
 #include "sextant/attention/by_frame.h"
 #include "sextant/attention/reference/head.h"
@@ -19,6 +21,10 @@ void attend_planned(const Operands<T>& operands, const PreparedPlan& plan,
     reference::attend_all(score, result, context);
 }
 
+#ifdef SEXTANT_INFERENCE
+template <class T>
+constexpr std::nullptr_t attend_backward_planned = nullptr;
+#else
 template <class T>
 void attend_backward_planned(const Operands<T>& operands, const PreparedPlan& plan,
                              const Attended<const T>& attended, AnyView<const T> d_attended,
@@ -35,6 +41,7 @@ void attend_backward_planned(const Operands<T>& operands, const PreparedPlan& pl
     reference::attend_backward_all(score, result, d_out, grad, context);
   grads.write();
 }
+#endif
 
 }  // namespace
 

@@ -312,7 +312,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sextant {
 
-HWY_EXPORT(rotate_runs);
+SEXTANT_EXPORT(rotate_runs);
 
 void cos_sin_of_positions(Turns frequency, Turns offset, std::span<const PositionRun> runs,
                           float* cos, float* sin) {
@@ -325,7 +325,7 @@ void cos_sin_of_positions(Turns frequency, Turns offset, std::span<const Positio
     std::fill_n(sin, count, static_cast<float>(value.sin));
     return;
   }
-  HWY_DYNAMIC_DISPATCH(rotate_runs)(frequency, offset, runs, cos, sin);
+  SEXTANT_DISPATCH(rotate_runs)(frequency, offset, runs, cos, sin);
 }
 
 }  // namespace sextant

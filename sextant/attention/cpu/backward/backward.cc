@@ -27,19 +27,19 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sextant::cpu {
 
-HWY_EXPORT(longest_unit);
-HWY_EXPORT(backward_mean);
-HWY_EXPORT(backward_task);
+SEXTANT_EXPORT(longest_unit);
+SEXTANT_EXPORT(backward_mean);
+SEXTANT_EXPORT(backward_task);
 
-int64_t backward_unit(int64_t columns) { return HWY_DYNAMIC_DISPATCH(longest_unit)(columns); }
+int64_t backward_unit(int64_t columns) { return SEXTANT_DISPATCH(longest_unit)(columns); }
 
 void run_backward_mean(Backward& backward, int64_t batch, int64_t head) {
-  HWY_DYNAMIC_DISPATCH(backward_mean)(backward, batch, head, backward.mean_of(batch, head));
+  SEXTANT_DISPATCH(backward_mean)(backward, batch, head, backward.mean_of(batch, head));
 }
 
 void run_backward_task(const Backward& backward, const TableSums& sums, int64_t task,
                        BackwardScratch& scratch) {
-  HWY_DYNAMIC_DISPATCH(backward_task)(backward, sums, task, scratch);
+  SEXTANT_DISPATCH(backward_task)(backward, sums, task, scratch);
 }
 
 }  // namespace sextant::cpu

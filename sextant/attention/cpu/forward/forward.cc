@@ -26,19 +26,19 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sextant::cpu {
 
-HWY_EXPORT(forward_item);
-HWY_EXPORT(forward_merge);
-HWY_EXPORT(most_item_floats);
+SEXTANT_EXPORT(forward_item);
+SEXTANT_EXPORT(forward_merge);
+SEXTANT_EXPORT(most_item_floats);
 
 void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
-  HWY_DYNAMIC_DISPATCH(forward_item)(forward, item, scratch);
+  SEXTANT_DISPATCH(forward_item)(forward, item, scratch);
 }
 
 void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
-  HWY_DYNAMIC_DISPATCH(forward_merge)(forward, item, scratch);
+  SEXTANT_DISPATCH(forward_merge)(forward, item, scratch);
 }
 
-int64_t item_floats() { return HWY_DYNAMIC_DISPATCH(most_item_floats)(); }
+int64_t item_floats() { return SEXTANT_DISPATCH(most_item_floats)(); }
 
 }  // namespace sextant::cpu
 #endif
