@@ -3,10 +3,11 @@
 
     bench/relative.py
 
-8 heads of 64, all keys visible: a Conformer's attention (terms of Transformer-XL) and DeBERTa's (256
-buckets, both terms). build/release/bin/bench_relative times Sextant, products over all rows at once
-("plain") and over blocks of 128 queries ("blocked"), whose loops are vectorised for the machine, in
-turn. Times are the least of all rounds. The result is written to bench/results/ (bench/records.py).
+8 heads of 64, all keys visible: a Conformer's attention (terms of Transformer-XL) and DeBERTa's
+(256 buckets, both terms). build/release/bin/bench_relative times Sextant, products over all rows at
+once ("plain") and over blocks of 128 queries ("blocked"), whose loops are vectorised for the
+machine, in turn. Times are the least of all rounds. The result is written to bench/results/
+(bench/records.py).
 """
 
 import argparse

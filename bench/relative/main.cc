@@ -103,13 +103,13 @@ struct Layer {
 };
 
 nlohmann::json measure(const Options& o) {
-  constexpr int64_t kBlock = 128;
+  constexpr int64_t kQueries = 128;
   Layer layer(o);
   std::vector<float> ours(layer.peer.q.size()), plain = ours, blocked = ours;
   const std::vector<Contestant> contestants = {
       {[&] { layer.attend(ours); }},
       {[&] { attend_by_blas(layer.peer, layer.peer.rows, o.threads, plain); }},
-      {[&] { attend_by_blas(layer.peer, kBlock, o.threads, blocked); }}};
+      {[&] { attend_by_blas(layer.peer, kQueries, o.threads, blocked); }}};
   const std::vector<Seconds> seconds = take_turns(contestants, o.rounds);
   double worst = 0;
   for (const auto* other : {&plain, &blocked})

@@ -60,6 +60,7 @@ pub struct Attention {
     pub rope: *const c_void,
     pub terms: *const Terms,
     pub layout: *const c_void,
+    pub threads: c_int,
 }
 
 #[repr(C)]

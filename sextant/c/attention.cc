@@ -67,6 +67,15 @@ PlanShape shape_of(const sextant_attention& a, const sextant_terms& terms, const
   return sextant::shape_of(o, plan);
 }
 
+// The threads among which the work of a plan is divided.
+int threads_of(const Call& call) {
+  const int threads = call.attention.threads;
+  if (threads < 0 || threads > kMostThreads)
+    fail("attention: threads: expected 0 to " + std::to_string(kMostThreads) + ", but got " +
+         std::to_string(threads));
+  return threads == 0 ? 1 : threads;
+}
+
 const Backend& host_backend(const char* name) {
   const Backend& chosen = name ? backend(name) : cpu_backend();
   if (chosen.device != Device::kHost)
@@ -164,7 +173,8 @@ sextant_status sextant_plan_create(const sextant_attention* attention, const cha
   return guarded([&] {
     sextant_plan*& to = need(plan, "plan");
     auto made = std::make_unique<sextant_plan>(host_backend(backend));
-    made->set(Call(attention), serial_executor());
+    const Call call(attention);
+    made->set(call, c::PlanningFor(threads_of(call)));
     to = made.release();
   });
 }
@@ -172,7 +182,10 @@ sextant_status sextant_plan_create(const sextant_attention* attention, const cha
 void sextant_plan_destroy(sextant_plan* plan) { c::destroy(plan, "plan"); }
 
 sextant_status sextant_plan_renew(sextant_plan* plan, const sextant_attention* attention) {
-  return guarded([&] { need(plan, "plan").set(Call(attention), serial_executor()); });
+  return guarded([&] {
+    const Call call(attention);
+    need(plan, "plan").set(call, c::PlanningFor(threads_of(call)));
+  });
 }
 
 sextant_status sextant_plan_attend(sextant_plan* plan, const sextant_attention* attention,

@@ -118,6 +118,9 @@ typedef struct sextant_attention {
   const sextant_terms* terms;   /* NULL: none */
   const sextant_layout* layout; /* NULL: that of the members above from first_query to rope, which
                                    are zero otherwise */
+  /* For plans: the threads that will share a call, so that few queries over many keys are divided,
+     too; 0: one. Results have the same bits for any number. */
+  int threads;
 } sextant_attention;
 
 /* The distances of the tables of a call: farthest, farthest - 1, ..., `count` of them. Reads shapes

@@ -16,21 +16,7 @@ using namespace sextant;
 using sextant::c::guarded;
 using sextant::c::need;
 
-<<<<<<< HEAD
 namespace {
-
-// Prepares a plan for so many threads, in one.
-class PlanningFor final : public Executor {
- public:
-  explicit PlanningFor(int threads) : threads_(threads) {}
-  int workers() const override { return threads_; }
-  void run(int64_t tasks, const std::function<void(int64_t, int)>& task) const override {
-    for (int64_t n = 0; n < tasks; ++n) task(n, 0);
-  }
-
- private:
-  int threads_;
-};
 
 // The maps of tables, each [diagonals] or empty.
 struct Maps {
@@ -41,7 +27,7 @@ struct Maps {
 
 struct sextant_decode_plan {
   std::shared_ptr<const Rotation> rotation;  // to which entries point; null: none
-  PlanningFor planning;
+  c::PlanningFor planning;
   const Executor& executor;  // of attend()
   Maps maps;
   std::vector<float> lse;  // where the caller wants none
@@ -50,30 +36,16 @@ struct sextant_decode_plan {
   Decoding decoding;
   JointCall joint;
   std::atomic<bool> in_use = false;
+  c::Tag<sextant_decode_plan> tag;
 
   sextant_decode_plan(const KvCache& cache, const sextant_decode_plan_options& o,
                       const sextant_terms& terms)
-      : rotation(o.rope ? o.rope->rotation : nullptr),
+      : rotation(o.rope ? need(o.rope, "rope").rotation : nullptr),
         planning(o.threads),
         executor(c::executor_of(o.pool)),
         maps(maps_of(o, terms)),
         lse(static_cast<size_t>(o.count * o.heads * o.queries)),
         on_key(!c::is_absent(terms.on_key.table)),
-=======
-struct sextant_decode_plan {
-  // The rotation that the entries of `decoding` point to; null: none.
-  std::shared_ptr<const Rotation> rotation;
-  std::vector<int32_t> bias_rows;
-  std::vector<float> lse;  // where the caller wants none
-  int64_t batch, heads, queries;
-  Decoding decoding;
-  c::Tag<sextant_decode_plan> tag;
-
-  sextant_decode_plan(const KvCache& cache, const sextant_decode_plan_options& o)
-      : rotation(o.rope ? need(o.rope, "rope").rotation : nullptr),
-        bias_rows(o.bias_rows ? std::vector<int32_t>(o.bias_rows, o.bias_rows + o.most_rows)
-                              : std::vector<int32_t>()),
->>>>>>> 06e629b83f8d0e91cc00a8144585612b9d452903
         batch(o.count),
         decoding(
             cache, entries(o),

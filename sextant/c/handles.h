@@ -127,6 +127,18 @@ class Use {
 };
 
 const Executor& executor_of(const sextant_pool* pool);
+// Prepares a plan for so many threads, in one.
+class PlanningFor final : public Executor {
+ public:
+  explicit PlanningFor(int threads) : threads_(threads) {}
+  int workers() const override { return threads_; }
+  void run(int64_t tasks, const std::function<void(int64_t, int)>& task) const override {
+    for (int64_t n = 0; n < tasks; ++n) task(n, 0);
+  }
+
+ private:
+  int threads_;
+};
 const Rotation* rotation_of(const sextant_rope* rope);  // null: there is none
 // Throws Error if the dtype is none of the enumeration, or not one of attention's arrays.
 DType dtype_of(sextant_dtype dtype, const char* name);

@@ -1,4 +1,4 @@
-// Whatever C says has the bits of the same call in C++.
+// Calls of the C API have the bits of the same calls in C++.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -41,7 +41,7 @@ sextant_array c_array(const View<T>& x) {
   return x ? c_array(x, kDTypeOf<std::remove_const_t<T>>) : sextant_array{};
 }
 
-// What a score has, but offsets of phases, dropout and q_imag, which C has not.
+// A score without offsets of phases, dropout and q_imag, which are not in C.
 struct CScore {
   sextant_attention attention = {sizeof(sextant_attention)};
   sextant_terms terms = {sizeof(sextant_terms)};

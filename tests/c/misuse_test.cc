@@ -262,7 +262,7 @@ TEST(CMisuse, OfRopesAndPools) {
   sextant_rope_destroy(rope);
 }
 
-// What looks like it and is right.
+// Calls that look like misuses and are right.
 TEST(CMisuse, OutMayBeQItselfAndLieBetweenRowsOfKeys) {
   Call plain, in_place;
   ASSERT_EQ(plain.attend(), SEXTANT_OK);

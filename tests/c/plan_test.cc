@@ -61,6 +61,35 @@ TEST(CPlan, AllocatesNothingFromTheSecondCallOn) {
   sextant_plan_destroy(plan);
 }
 
+// One query of one head over many keys is divided among threads, and its bits stay.
+TEST(CPlan, FewQueriesAreDividedAmongThreads) {
+  RandomScore<float> random({.batch = 1, .heads = 1, .key_heads = 1, .queries = 1, .keys = 9000});
+  CScore in_c(random.score);
+  Outputs expected(random.score);
+  attend<float>(random.score, expected.views(), cpu_backend());
+  for (const int threads : {0, 1, 2, 4, 7}) {
+    in_c.attention.threads = threads;
+    sextant_plan* plan = nullptr;
+    ASSERT_EQ(sextant_plan_create(&in_c.attention, nullptr, &plan), SEXTANT_OK);
+    Outputs got(random.score);
+    const sextant_array out = got.out_array(), lse = got.lse_array();
+    {
+      std::vector<std::jthread> others;
+      for (int ith = 0; ith < 4; ++ith)
+        others.emplace_back([&, ith] {
+          EXPECT_EQ(sextant_plan_attend_share(plan, &in_c.attention, &out, &lse, ith, 4),
+                    SEXTANT_OK);
+        });
+    }
+    EXPECT_EQ(got, expected) << threads;
+    sextant_plan_destroy(plan);
+  }
+  in_c.attention.threads = -1;
+  sextant_plan* plan = nullptr;
+  EXPECT_EQ(sextant_plan_create(&in_c.attention, nullptr, &plan), SEXTANT_BAD_ARGUMENT);
+  EXPECT_THAT(sextant_error(), HasSubstr("threads: expected 0 to 4096, but got -1"));
+}
+
 TEST(CPlan, KeepsCopiesOfLayoutAndRopes) {
   RandomScore<float> random({.queries = 20, .keys = 20, .rotated = true, .bias = true, .clip = 4});
   Outputs expected(random.score), got(random.score);
