@@ -217,6 +217,23 @@ def blocks(documents):
                       source(document))), {}
 
 
+def relative(documents):
+    """Relative attention by the C API beside matrix products of OpenBLAS."""
+    document, rows = newest(select(documents, "relative"))
+    peers = sorted({row["peer_version"] for row in rows})
+    found = {}
+    for row in rows:
+        found.setdefault((row["name"], row["shape"]), {})[row["peer_version"]] = row
+    lines = [[name, str(number(each[peers[0]], "N")), shape.rsplit(", ", 1)[1].split()[0],
+              f"{1e3 * each[peers[0]]['ours']:.3g}",
+              *(f"{1 / each[peer]['ratio']:.3g}" for peer in peers)]
+             for (name, shape), each in found.items()]
+    return (table(["attention", "rows", "threads", "ms", *(f"{peer}: times" for peer in peers)],
+                  lines) + "\n" +
+            paragraph(f"{rows[0]['shape'].split(', ')[1].capitalize()}, all keys visible, without "
+                      "projections. " + unevenness(rows), source(document))), {}
+
+
 def memory(documents):
     document, rows = newest(select(documents, "growth", name=("causal, memory",)))
     measured = sorted((number(row, "N"), row["ours"] / 1e6) for row in rows)
@@ -331,8 +348,8 @@ def arms(documents):
 
 
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
-          "engines": engines, "blocks": blocks, "memory": memory, "kernels": kernels,
-          "dropout": dropout, "cache-error": cache_error, "models": whole_models, "ring": ring,
+          "engines": engines, "blocks": blocks, "relative": relative, "memory": memory,
+          "kernels": kernels, "dropout": dropout, "cache-error": cache_error, "models": whole_models, "ring": ring,
           "arms": arms}
 
 

@@ -105,7 +105,7 @@ struct sextant_plan {
     if (in_use.exchange(true)) fail("plan: expected one call at a time, but another one uses it");
     const std::unique_ptr<std::atomic<bool>, void (*)(std::atomic<bool>*)> release(
         &in_use, [](std::atomic<bool>* flag) { *flag = false; });
-    layout.check_maps(call.terms);
+    layout.check_terms(call.terms);
     const Operands<float> operands = operands_of(call, prepared->shape().keys);
     const Attended<float> result = result_of(call, operands, to);
     Context context(executor);

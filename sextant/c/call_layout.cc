@@ -42,13 +42,17 @@ void check_lengths(const sextant_attention& a) {
            (rows > std::min(a.q.rows, a.k.rows) ? "at least " : "") + std::to_string(rows));
 }
 
-// Whether positions of queries have no effect.
-bool needs_no_positions(const sextant_attention& a, const sextant_terms& terms) {
-  bool tables = false;
+bool reads_distances(const sextant_terms& terms) {
+  bool tables = !is_absent(terms.query_bias);
   each_table(terms, terms, [&](const char*, const sextant_table& table, const auto&) {
     tables = tables || !is_absent(table.table);
   });
-  return a.sees == SEXTANT_ALL_KEYS && !a.rope && !tables && is_absent(terms.query_bias);
+  return tables;
+}
+
+// Whether positions of queries have no effect.
+bool needs_no_positions(const sextant_attention& a, const sextant_terms& terms) {
+  return a.sees == SEXTANT_ALL_KEYS && !a.rope && !reads_distances(terms);
 }
 
 void check_window(const sextant_attention& a) {
@@ -235,6 +239,7 @@ void CallLayout::set_pages(const sextant_attention& a, const sextant_layout& l) 
 void CallLayout::set(const sextant_attention& a, const sextant_terms& terms) {
   plan_.sweeps.clear();
   rotations_.clear();
+  without_positions_ = false;
   if (a.layout) {
     const sextant_layout l = layout_of(a);
     plan_.frames.clear();
@@ -248,6 +253,9 @@ void CallLayout::set(const sextant_attention& a, const sextant_terms& terms) {
     set_sweeps(a, l);
   } else {
     set_frames(a, terms, plan_.frames);
+    without_positions_ = !a.first_query && std::ranges::any_of(plan_.frames, [](const Frame& f) {
+      return f.queries > f.keys;
+    });
     plan_.pages = {};
     plan_.diagonals = seen_distances(plan_.frames, window_of(a));
     if (ranges_.empty()) ranges_.resize(1);
@@ -274,7 +282,10 @@ void CallLayout::set(const sextant_attention& a, const sextant_terms& terms) {
                   .on_value = maps_.on_value};
 }
 
-void CallLayout::check_maps(const sextant_terms& terms) const {
+void CallLayout::check_terms(const sextant_terms& terms) const {
+  if (without_positions_ && reads_distances(terms))
+    refuse("terms", "no tables by distance, as the plan has more queries than keys",
+           "some without a first_query");
   if (plan_.diagonals.count == 0) return;
   each_table(terms, maps_, [](const char* name, const sextant_table& table, const auto& map) {
     if (is_absent(table.table) || (table.rows != nullptr) == !map.empty()) return;

@@ -19,8 +19,9 @@ class CallLayout {
   // Copies what the plan needs. Throws Error that names the member.
   void set(const sextant_attention& attention, const sextant_terms& terms);
   const Plan& plan() const { return plan_; }
-  // Throws Error unless tables have maps where those of set() had.
-  void check_maps(const sextant_terms& terms) const;
+  // Throws Error unless the terms of a call fit those of set(): tables have maps where those had,
+  // and there are none where queries have no position.
+  void check_terms(const sextant_terms& terms) const;
 
  private:
   struct Maps {
@@ -38,6 +39,7 @@ class CallLayout {
   std::vector<std::shared_ptr<const Rotation>> rotations_;  // of the plan
   std::vector<int64_t> pages_;
   Maps maps_;
+  bool without_positions_ = false;  // there are more queries than keys and no first_query
   Plan plan_;
 };
 

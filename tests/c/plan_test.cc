@@ -172,6 +172,27 @@ TEST(CPlan, RefusesOtherShapesMapsAndBackends) {
   sextant_plan_destroy(nullptr);
 }
 
+// A plan of more queries than keys says no positions.
+TEST(CPlan, RefusesTablesWhereQueriesHaveNoPosition) {
+  RandomScore<float> random({.queries = 12, .keys = 8});
+  SEXTANT_NEW(sextant_terms, terms);
+  SEXTANT_NEW(sextant_attention, call);
+  call.q = c_array(random.score.q), call.k = c_array(random.score.k);
+  call.v = c_array(random.score.v);
+  call.sees = SEXTANT_ALL_KEYS;
+  call.terms = &terms;
+  sextant_plan* plan = nullptr;
+  ASSERT_EQ(sextant_plan_create(&call, nullptr, &plan), SEXTANT_OK) << sextant_error();
+  Outputs results(random.score);
+  const sextant_array out = results.out_array();
+  EXPECT_EQ(sextant_plan_attend(plan, &call, &out, nullptr, nullptr), SEXTANT_OK);
+  const std::vector<float> table(19);
+  terms.bias.table = sextant_contiguous(table.data(), SEXTANT_FLOAT32, 1, 1, 19, 1);
+  expect_refused(sextant_plan_attend(plan, &call, &out, nullptr, nullptr),
+                 "terms: expected no tables by distance");
+  sextant_plan_destroy(plan);
+}
+
 // A call that finds the plan in use is refused, and the one that uses it is not disturbed.
 TEST(CPlan, OneCallAtATime) {
   RandomScore<float> random({.queries = 64, .keys = 64});
