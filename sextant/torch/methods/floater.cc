@@ -18,7 +18,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/layer_positions.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/recurrences.h"
 

@@ -29,7 +29,6 @@
 
 #include "sextant/base/error.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/layer_positions.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/recurrences.h"
 #include "sextant/torch/operators/device_constants.h"

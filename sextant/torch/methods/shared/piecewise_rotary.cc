@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 
 #include "sextant/position/query_scale.h"
-#include "sextant/torch/methods/shared/key_ranges.h"
 #include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
