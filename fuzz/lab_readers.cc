@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sextant/files/checked_json.h"
-#include "sextant/lab/plan/arms_file.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/settings_file.h"
 #include "sextant/lab/report/model_report.h"
 #include "sextant/lab/report/report.h"

@@ -83,7 +83,7 @@ ONLY_IN = {
          "write_file()", {"files/write_file.cc", "lab/run/arm_lock.cc"}),
         (re.compile(r"fmt::print|\b(printf|fprintf|puts|fputs|fwrite|putchar)\(|"
                     r"std::(cout|cerr|clog)"),
-         "lab/run/print.h", {"lab/run/print.cc", "lab/run/progress.cc", "chart/raster.cc"}),
+         "lab/run/print.h", {"lab/run/print.cc", "chart/raster.cc"}),
     ],
     "python/sextant": [
         (re.compile(r"\.write_(text|bytes)\(|open\([^()]*, *[\"'][wx]"), "write_file()",

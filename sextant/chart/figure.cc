@@ -1,5 +1,11 @@
 // Writes charts to files.
+//
+// The data of charts, as CSV and in NumPy's format.
+#include <fmt/format.h>
+
 #include <array>
+#include <cstddef>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -48,6 +54,19 @@ std::string content(const Chart& chart, Format format) {
   }
 }
 
+// A CSV field (RFC 4180), quoted if it contains a separator, a quote or a line break.
+std::string field(const std::string& words) {
+  if (words.find_first_of(",\"\r\n") == std::string::npos) return words;
+  std::string out = "\"";
+  for (const char c : words) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + '"';
+}
+
+std::string place(const Cells& cells, int64_t i) {
+  if (!cells.names.empty()) return field(cells.names[static_cast<size_t>(i)]);
+  return fmt::format("{}", cells.first + cells.step * static_cast<double>(i));
+}
+
 }  // namespace
 
 std::string png(const AnyChart& chart, double zoom) {
@@ -76,6 +95,81 @@ std::vector<std::filesystem::path> write_figure(const AnyChart& chart,
     paths.push_back(path);
   }
   return paths;
+}
+
+std::string csv(const LineChart& chart) {
+  draw(chart, {});  // for its checks
+  std::string out = "series,x,y,low,high\n";
+  for (const Series& series : chart.series) {
+    for (size_t i = 0; i < series.x.size(); ++i) {
+      out += fmt::format("{},{},{},", field(series.name), series.x[i], series.y[i]);
+      out += series.low.empty() ? "," : fmt::format("{},{}", series.low[i], series.high[i]);
+      out += '\n';
+    }
+  }
+  return out;
+}
+
+std::string csv(const HeatMap& map) {
+  check(map);
+  std::string out = "row,column,value\n";
+  size_t next = 0;
+  for (int64_t row = 0; row < map.rows.count; ++row) {
+    const std::string start = place(map.rows, row) + ",";
+    for (int64_t column = 0; column < map.columns.count; ++column) {
+      out += start + place(map.columns, column) + fmt::format(",{}\n", map.values[next++]);
+    }
+  }
+  return out;
+}
+
+std::string csv(const PlaneChart& chart) {
+  check(chart);
+  std::string out = "panel,series,label,x,y,arc\n";
+  for (const PlaneChart::Panel& panel : chart.panels) {
+    if (panel.arc > 0) {
+      out += fmt::format("{},{},,,,{}\n", field(panel.name), field(chart.arc_name), panel.arc);
+    }
+    for (const PlaneChart::Series& series : panel.series) {
+      for (const PlaneChart::Point& point : series.points) {
+        out += fmt::format("{},{},{},{},{},\n", field(panel.name), field(series.name),
+                           field(point.label), point.x, point.y);
+      }
+    }
+  }
+  return out;
+}
+
+std::string csv(const Panels& panels) {
+  std::string out, before;
+  for (const auto& part : panels.parts) {
+    const std::string text = std::visit([](const auto& one) { return csv(one); }, part);
+    const std::string head = text.substr(0, text.find('\n') + 1);
+    if (head == before) {
+      out += text.substr(head.size());
+    } else {
+      out += (out.empty() ? "" : "\n") + text;
+    }
+    before = head;
+  }
+  return out;
+}
+
+std::string npy(const HeatMap& map) {
+  check(map);
+  // NEP 1: a magic word and a version, the length of the header, the header, which is a dict of
+  // Python, and the elements, all little-endian.
+  std::string out("\x93NUMPY\1\0", 8);
+  std::string header =
+      fmt::format("{{'descr': '<f8', 'fortran_order': False, 'shape': ({},{},), }}", map.rows.count,
+                  map.columns.count);
+  constexpr size_t kBefore = 10;                            // magic, version, length
+  header.append(63 - (kBefore + header.size()) % 64, ' ');  // elements start at a multiple of 64
+  header += '\n';
+  out += {static_cast<char>(header.size() % 256), static_cast<char>(header.size() / 256)};
+  out += header;
+  return out.append(reinterpret_cast<const char*>(map.values.data()),
+                    map.values.size() * sizeof(double));
 }
 
 }  // namespace sextant::chart

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/looks.h"
 #include "sextant/chart/raster.h"
+#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sextant/chart/labels.h"
 #include "sextant/chart/line_layout.h"
-#include "sextant/chart/looks.h"
-#include "sextant/chart/strokes.h"
+#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "sextant/base/error.h"
 #include "sextant/chart/text.h"
@@ -154,6 +155,29 @@ std::vector<Tick> fitting_x_ticks(const LineLayout& layout) {
   return ticks(layout.x_scale, layout.x, 1);
 }
 
+// A block of touching labels. The mean of their preferred places gives the place of its first
+// label.
+struct LabelBlock {
+  double sum = 0;  // of preferred places, each moved up by the labels before it in the block
+  size_t count = 0;
+  double place(double low, double high, double spacing) const {
+    const double last = high - spacing * static_cast<double>(count - 1);
+    return std::clamp(sum / static_cast<double>(count), low, std::max(low, last));
+  }
+};
+
+// Appends the points of first .. last that are kept; they share a column.
+void keep(std::span<const double> y, size_t first, size_t last, std::vector<size_t>& out) {
+  size_t least = first, greatest = first;
+  for (size_t i = first; i <= last; ++i) {
+    if (y[i] < y[least]) least = i;
+    if (y[i] > y[greatest]) greatest = i;
+  }
+  for (const size_t i : {first, std::min(least, greatest), std::max(least, greatest), last}) {
+    if (out.empty() || out.back() < i) out.push_back(i);
+  }
+}
+
 }  // namespace
 
 LineLayout lay_out(const LineChart& chart, const Canvas& canvas) {
@@ -177,6 +201,62 @@ LineLayout lay_out(const LineChart& chart, const Canvas& canvas) {
   layout.x_ticks = fitting_x_ticks(layout);
   layout.height = static_cast<int>(std::ceil(plot.bottom() + kBelow));
   return layout;
+}
+
+// Pooling adjacent violators (Ayer et al. 1955): isotonic regression of wanted[i] - i * spacing.
+std::vector<double> spread_out(std::span<const double> wanted, double spacing, double low,
+                               double high) {
+  const size_t n = wanted.size();
+  if (n > 1) spacing = std::min(spacing, (high - low) / static_cast<double>(n - 1));
+  std::vector<size_t> order(n);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return wanted[a] < wanted[b]; });
+
+  std::vector<LabelBlock> blocks;
+  for (const size_t i : order) {
+    blocks.push_back({wanted[i], 1});
+    while (blocks.size() > 1) {
+      const LabelBlock last = blocks.back();
+      LabelBlock& before = blocks[blocks.size() - 2];
+      const double end =
+          before.place(low, high, spacing) + spacing * static_cast<double>(before.count);
+      if (last.place(low, high, spacing) >= end) break;
+      before.sum += last.sum - spacing * static_cast<double>(before.count * last.count);
+      before.count += last.count;
+      blocks.pop_back();
+    }
+  }
+
+  std::vector<double> out(n);
+  size_t next = 0;
+  for (const LabelBlock& block : blocks) {
+    double place = block.place(low, high, spacing);
+    for (size_t k = 0; k < block.count; ++k, place += spacing) out[order[next++]] = place;
+  }
+  return out;
+}
+
+std::vector<std::vector<size_t>> strokes(std::span<const double> y,
+                                         const std::function<long(size_t)>& column) {
+  std::vector<std::vector<size_t>> out;
+  bool drawing = false;
+  for (size_t i = 0; i < y.size();) {
+    if (!std::isfinite(y[i])) {
+      drawing = false;
+      ++i;
+      continue;
+    }
+    if (!drawing) out.emplace_back();
+    drawing = true;
+    size_t last = i;
+    while (last + 1 < y.size() && std::isfinite(y[last + 1]) && column(last + 1) == column(i)) {
+      ++last;
+    }
+    keep(y, i, last, out.back());
+    i = last + 1;
+  }
+  return out;
 }
 
 }  // namespace sextant::chart

@@ -2,6 +2,8 @@
 // draws the series and the labels at their ends.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,5 +41,22 @@ struct LineLayout {
 
 // Throws Error if the chart's data do not fit together (chart.h).
 LineLayout lay_out(const LineChart& chart, const Canvas& canvas);
+
+// Places labels in a column without overlap.
+
+// Places for labels with preferred places `wanted`: at least `spacing` apart, within [low, high],
+// in the order of `wanted`, and with the smallest possible sum of squared moves. If they do not
+// fit, they share the room evenly.
+std::vector<double> spread_out(std::span<const double> wanted, double spacing, double low,
+                               double high);
+
+// Splits a line at its gaps and drops points that would not be visible.
+
+// Indices of the points to draw, one list for each run of finite values. If points share a column
+// of pixels, only the first, the smallest, the largest and the last are kept (Jugel et al. 2014,
+// "M4"), which gives the same picture as all points. `column` maps an index to its column and never
+// decreases.
+std::vector<std::vector<size_t>> strokes(std::span<const double> y,
+                                         const std::function<long(size_t)>& column);
 
 }  // namespace sextant::chart

@@ -10,7 +10,7 @@
 
 #include "sextant/chart/heat_map.h"
 #include "sextant/chart/line_chart.h"
-#include "sextant/chart/prose.h"
+#include "sextant/chart/text.h"
 
 namespace sextant::chart {
 namespace {

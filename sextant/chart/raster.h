@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "sextant/chart/looks.h"
+#include "sextant/chart/svg.h"
 
 namespace sextant::chart {
 

@@ -10,11 +10,9 @@
 #include <string_view>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/assets.h"
 #include "sextant/chart/heat_map.h"
 #include "sextant/chart/line_chart.h"
-#include "sextant/chart/looks.h"
-#include "sextant/chart/prose.h"
+#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 #include "sextant/files/gzip.h"
 #include "sextant/files/write_file.h"

@@ -1,6 +1,8 @@
 // SVG elements as text, and the parts that line charts and heat maps share.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,5 +53,35 @@ std::string document(const Drawing& drawing, std::string_view title, bool dark);
 // One that shows `narrow` where the picture is less than 480 pixels wide, for pages that have only
 // one file for all screens.
 std::string document(const Drawing& wide, const Drawing& narrow, std::string_view title);
+
+// The appearance of series and of heat maps. The index of a series determines its colour, dash and
+// point shape, so that readers with colour blindness, and printers, have two more marks to
+// distinguish series.
+struct Look {
+  std::string css;     // CSS class of the colour, such as "look3": see chart.css
+  std::string dashes;  // value of stroke-dasharray; empty for a solid line
+  int shape = 0;
+};
+
+Look look(size_t place);
+
+// The marker of one point, as path data, `radius` pixels around (x, y). There are seven shapes;
+// further indices repeat them.
+std::string point_path(int shape, double x, double y, double radius);
+
+struct Colour {
+  uint8_t red = 0, green = 0, blue = 0;
+};
+
+// t from 0 to 1; other values take the colour of the nearer end. Sequential: viridis (van der Walt
+// and Smith 2015), from a table. Diverging: blue, white at 1/2, red.
+Colour colour(Colours colours, double t);
+
+// The style sheets and the script of charts and reports, from the .css and .js files in this
+// folder; the build embeds their text in the library.
+std::string_view chart_css();       // every chart
+std::string_view chart_dark_css();  // overrides for dark mode
+std::string_view report_css();
+std::string_view report_js();
 
 }  // namespace sextant::chart

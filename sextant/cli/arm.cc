@@ -10,10 +10,9 @@
 
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
-#include "sextant/lab/plan/device_name.h"
-#include "sextant/lab/run/locked_arms.h"
-#include "sextant/lab/run/own_arms.h"
-#include "sextant/lab/run/prepared_arms.h"
+#include "sextant/lab/plan/settings.h"
+#include "sextant/lab/run/arm_process.h"
+#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/schedule.h"
 

@@ -12,7 +12,6 @@
 #include "sextant/lab/report/model_report.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
-#include "sextant/lab/run/progress.h"
 
 namespace sextant::cli {
 namespace {

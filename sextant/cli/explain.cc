@@ -15,7 +15,7 @@
 #include "sextant/files/yaml.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/rope_config/explain_json.h"
-#include "sextant/rope_config/parse_number.h"
+#include "sextant/rope_config/shell_words.h"
 
 namespace sextant::cli {
 namespace {

@@ -17,7 +17,6 @@
 #include "sextant/lab/result/stretch_candidates.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
-#include "sextant/lab/run/progress.h"
 
 namespace sextant::cli {
 namespace {

@@ -15,8 +15,8 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/many_machines.h"
 #include "sextant/cli/old_options.h"
+#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/run/print.h"
-#include "sextant/lab/run/shell_word.h"
 
 namespace {
 

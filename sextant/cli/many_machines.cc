@@ -9,10 +9,9 @@
 
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
-#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
+#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/run/interruptions.h"
-#include "sextant/lab/run/launch.h"
 #include "sextant/lab/run/print.h"
 
 namespace sextant::cli {

@@ -15,7 +15,6 @@
 #include "sextant/base/error.h"
 #include "sextant/chart/chart.h"
 #include "sextant/cli/commands.h"
-#include "sextant/cli/plot/by_scores.h"
 #include "sextant/cli/plot/method_options.h"
 #include "sextant/cli/plot/plotted.h"
 #include "sextant/files/write_file.h"

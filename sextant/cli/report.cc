@@ -12,7 +12,7 @@
 #include "sextant/base/error.h"
 #include "sextant/chart/markdown.h"
 #include "sextant/cli/commands.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/model_report.h"

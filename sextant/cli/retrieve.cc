@@ -20,7 +20,7 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/evaluation_options.h"
 #include "sextant/cli/many_machines.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/checkpoint.h"
 #include "sextant/lab/report/report.h"

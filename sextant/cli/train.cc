@@ -8,7 +8,7 @@
 
 #include "sextant/cli/commands.h"
 #include "sextant/lab/data/corpus.h"
-#include "sextant/lab/plan/device_name.h"
+#include "sextant/lab/plan/settings.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"

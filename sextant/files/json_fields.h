@@ -1,11 +1,9 @@
-// Reads a JSON object strictly: a field that is missing, unknown, of another type or out of range
-// is an Error that names the object, the field, the expectation and the value.
-//
-// Sextant's own files follow the default rules. rope_config/foreign_fields.h has the rules of other
-// programs' configurations, torch/methods/shared/options.h those of a method's options.
+// The parser of JSON that comes from outside. Values deeper than kDeepestJson are refused, because
+// copying, comparing and printing them would exhaust the stack.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +14,28 @@
 #include <vector>
 
 namespace sextant {
+
+inline constexpr int kDeepestJson = 64;
+
+// Throws Error that begins with `where` for text that is not JSON, with the key whose value could
+// not be read; for a key that an object has twice; and for numbers beyond double.
+nlohmann::json checked_json(const std::string& text, const std::string& where);
+
+// The value of a word of a command line: JSON, or the word itself as a string.
+nlohmann::json json_or_word(const std::string& word);
+
+// Throws Error that begins with `where` if the text is not a JSON object.
+nlohmann::json checked_json_object(const std::string& text, const std::string& where);
+
+// A file of JSON. Throws Error that names the file if it is missing, malformed or too large.
+nlohmann::json read_json(const std::filesystem::path& path);
+void write_json(const std::filesystem::path& path, const nlohmann::json& json);
+
+// Reads a JSON object strictly: a field that is missing, unknown, of another type or out of range
+// is an Error that names the object, the field, the expectation and the value.
+//
+// Sextant's own files follow the default rules. rope_config/foreign_fields.h has the rules of other
+// programs' configurations, torch/methods/shared/options.h those of a method's options.
 
 // Returns the first 60 characters of the value's JSON, in ASCII because a terminal may print them.
 std::string start_of(const nlohmann::json& value);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 
 namespace sextant {
 namespace {

@@ -19,7 +19,7 @@
 #include "sextant/dense/cross_entropy.h"
 #include "sextant/dense/norm.h"
 #include "sextant/dense/product.h"
-#include "sextant/torch/operators/executor.h"
+#include "sextant/torch/operators/device_call.h"
 
 namespace sextant {
 namespace {

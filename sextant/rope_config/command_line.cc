@@ -13,7 +13,6 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/hugging_face.h"
-#include "sextant/rope_config/parse_number.h"
 #include "sextant/rope_config/shell_words.h"
 
 namespace sextant {

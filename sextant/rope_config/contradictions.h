@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/language_model.h"
 #include "sextant/rope_config/layer_facts.h"
 
@@ -27,5 +28,12 @@ void say_other_places(const nlohmann::json& config, const LanguageModel& model, 
 
 // Options against fields of the file.
 void say_options(ModelFields& fields, const RopeParameters& parameters);
+
+// Unknown fields about rotary positions or head sizes are refused, since they may change
+// everything.
+
+// Throws an Error that names all unknown fields, the most important ones first.
+void refuse_unknown_fields(const nlohmann::json& config, const Family* family,
+                           const std::string& where);
 
 }  // namespace sextant

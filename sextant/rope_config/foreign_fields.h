@@ -7,9 +7,11 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/rope_config/shown.h"
 
 namespace sextant {
+
+// Foreign values in messages, shortened and in ASCII since they are printed on a terminal.
+std::string shown(const nlohmann::json& value, size_t most = 60);
 
 struct ForeignFields : JsonFields {
   ForeignFields(const nlohmann::json& object, const std::string& where)

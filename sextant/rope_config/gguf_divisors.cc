@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 // Divisors from this value on mark a pair that does not rotate; converters write 1e30.
-constexpr double kStill = 1e20;
+constexpr double kStillFrom = 1e20;
 
 const std::vector<float>* vector_of(const Gguf& gguf, const char* name, int64_t pairs) {
   if (!gguf.tensors.contains(name)) return nullptr;
@@ -41,14 +41,14 @@ std::vector<double> doubles(const std::vector<float>& x) {
 // Llama 3's divisors grow from 1 to the factor, which is that of the slowest pairs.
 bool look_like_llama3(const std::vector<double>& divisors) {
   return divisors.size() >= 2 && divisors.front() == 1 && divisors.back() > 1 &&
-         divisors.back() < kStill && divisors.back() == divisors[divisors.size() - 2] &&
+         divisors.back() < kStillFrom && divisors.back() == divisors[divisors.size() - 2] &&
          std::ranges::is_sorted(divisors);
 }
 
 // The number of unchanged pairs before the pairs that do not rotate; 0 for other kinds of divisors.
 size_t pairs_of_p_rope(const std::vector<double>& divisors) {
   const auto plain = std::ranges::find_if(divisors, [](double x) { return x != 1; });
-  const auto still = [](double x) { return x >= kStill; };
+  const auto still = [](double x) { return x >= kStillFrom; };
   if (plain == divisors.end() || !std::all_of(plain, divisors.end(), still)) return 0;
   return static_cast<size_t>(plain - divisors.begin());
 }

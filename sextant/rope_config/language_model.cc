@@ -8,7 +8,6 @@
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/foreign_fields.h"
-#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/command_line.h"
+#include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/shell_words.h"
-#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 namespace {

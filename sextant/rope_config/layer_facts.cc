@@ -7,9 +7,8 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/expression.h"
-#include "sextant/rope_config/layer_query_law.h"
+#include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/layer_values.h"
-#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 namespace {

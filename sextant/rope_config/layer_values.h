@@ -37,4 +37,9 @@ class LayerValues {
   const LayerFacts& facts_;
 };
 
+// The law by which a layer scales its queries, from its family's code or the file's fields.
+
+// Sets facts.query_scale or facts.query_law if the layer has a law; facts.rotates is already set.
+void read_query_law(ModelFields& fields, const LayerValues& values, LayerFacts& facts);
+
 }  // namespace sextant

@@ -1,6 +1,7 @@
 #include "sextant/rope_config/layers.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace sextant {
@@ -64,6 +65,10 @@ void name_groups(std::vector<LayerGroup>& groups) {
   }
 }
 
+bool is_yes(const json& object, const char* name) {
+  return object.is_object() && object.value(name, json()) == json(true);
+}
+
 }  // namespace
 
 std::vector<LayerGroup> layer_groups(ModelFields& fields, const RopeParameters& parameters,
@@ -88,6 +93,80 @@ std::vector<LayerGroup> layer_groups(ModelFields& fields, const RopeParameters& 
   });
   if (!parameters.nested || groups.size() == 1) name_groups(groups);
   return groups;
+}
+
+RopeConfig without_rotation(const std::string& instead, ModelFields& fields,
+                            const std::string& type) {
+  RopeConfig rope{
+      .model_type = type,
+      .max_length = fields.integer("max_position_embeddings", 1, kLongestSequence).value_or(0),
+      .rotates = false,
+      .instead = instead};
+  const std::string said = parameters_of_others(fields.config());
+  if (!said.empty()) rope.notes.push_back("the file has of it:" + said);
+  for (const auto& [option, value] :
+       {std::pair{"--base", fields.overrides().base},
+        {"--local-base", fields.overrides().local_base},
+        {"--head-dim", static_cast<double>(fields.overrides().head_dim)}}) {
+    if (value > 0) {
+      rope.scaling.warnings.push_back(std::string(option) +
+                                      " has no effect: this model does not rotate");
+    }
+  }
+  return rope;
+}
+
+std::vector<RopeConfig> unrotated_layers(const std::string& instead, ModelFields& fields,
+                                         const std::string& type) {
+  RopeConfig first = without_rotation(instead, fields, type);
+  if (fields.family() == nullptr || fields.family()->rotates.empty()) return {first};
+  std::vector<std::string> sizes_of_heads;  // are not needed
+  const RopeParameters none{.object = {{"rope_type", "default"}}, .where = fields.where()};
+  std::vector<RopeConfig> layers;
+  for (const LayerGroup& group : layer_groups(fields, none, sizes_of_heads)) {
+    RopeConfig& layer = layers.emplace_back(first);
+    layer.layers = group.name;
+    layer.layer_numbers = group.layers;
+    layer.window = group.facts.window;
+    layer.chunk = group.facts.chunk;
+    layer.both_sides = group.facts.both_sides;
+    first.notes.clear();
+    first.scaling.warnings.clear();
+  }
+  return layers;
+}
+
+std::string other_positions(const json& config) {
+  const json attention = config.value("attn_config", json());
+  if (is_yes(attention, "rope")) return "";
+  if (is_yes(config, "alibi") || is_yes(attention, "alibi")) return "alibi";
+  const json kind = config.value("position_embedding_type", json());
+  if (kind == json("alibi")) return "alibi";
+  if (kind == json("relative_key") || kind == json("relative_key_query")) return "relative-key";
+  if (kind == json("nope") || is_yes(config, "mla_use_nope")) return "none";
+  return "";
+}
+
+std::string parameters_of_others(const json& config) {
+  std::string said;
+  const auto add = [&](const json& object) {
+    for (const char* name :
+         {"alibi_bias_max", "relative_attention_num_buckets", "relative_attention_max_distance",
+          "max_relative_position", "max_relative_positions", "position_buckets", "pos_att_type",
+          "clamp_len", "bi_data", "n_positions", "max_position_embeddings"}) {
+      if (!object.contains(name) || object.at(name).is_object()) continue;
+      const std::string value = object.at(name).dump(-1, ' ', true, json::error_handler_t::replace);
+      said += said.empty() ? " " : ", ";
+      said += name;
+      said += " ";
+      said += value.substr(0, 60);
+    }
+  };
+  add(config);
+  if (config.contains("attn_config") && config.at("attn_config").is_object()) {
+    add(config.at("attn_config"));
+  }
+  return said;
 }
 
 }  // namespace sextant

@@ -1,10 +1,12 @@
 // Groups of layers with the same facts.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "sextant/rope_config/layer_facts.h"
+#include "sextant/rope_config/model_fields.h"
 
 namespace sextant {
 
@@ -19,5 +21,23 @@ struct LayerGroup {
 // that neither the file nor a table has are described in `missing`.
 std::vector<LayerGroup> layer_groups(ModelFields& fields, const RopeParameters& parameters,
                                      std::vector<std::string>& missing);
+
+// Models whose layers do not rotate: the method of their positions, and their windows.
+
+// instead: RopeConfig::instead. One group without numbers of layers.
+RopeConfig without_rotation(const std::string& instead, ModelFields& fields,
+                            const std::string& type);
+
+// The groups of layers of a family that never rotates. They differ in their windows only.
+std::vector<RopeConfig> unrotated_layers(const std::string& instead, ModelFields& fields,
+                                         const std::string& type);
+
+// Models without rotation, as far as the file itself shows it.
+
+// The model's position method instead of rotation, by our name; empty if it may rotate.
+std::string other_positions(const nlohmann::json& config);
+
+// The parameters of that method in the file: " alibi_bias_max 8".
+std::string parameters_of_others(const nlohmann::json& config);
 
 }  // namespace sextant

@@ -7,8 +7,8 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/expression.h"
+#include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/language_model.h"
-#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 namespace {

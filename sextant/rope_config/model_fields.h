@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "sextant/rope_config/families/expression.h"
 #include "sextant/rope_config/families/family.h"
-#include "sextant/rope_config/families/value.h"
 #include "sextant/rope_config/rope_config.h"
 
 namespace sextant {

@@ -5,7 +5,6 @@
 #include "sextant/base/error.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/foreign_fields.h"
-#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 namespace {

@@ -13,7 +13,6 @@
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf_keys.h"
 #include "sextant/rope_config/gguf_layers.h"
-#include "sextant/rope_config/gguf_other_programs.h"
 #include "sextant/rope_config/gguf_scaling.h"
 
 namespace sextant {

@@ -12,13 +12,10 @@
 #include "sextant/rope_config/contradictions.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/expression.h"
-#include "sextant/rope_config/known_fields.h"
+#include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/language_model.h"
 #include "sextant/rope_config/layers.h"
-#include "sextant/rope_config/other_positions.h"
 #include "sextant/rope_config/parameters.h"
-#include "sextant/rope_config/shown.h"
-#include "sextant/rope_config/without_rotation.h"
 
 namespace sextant {
 namespace {

@@ -1,5 +1,7 @@
 #include "sextant/rope_config/shell_words.h"
 
+#include <cmath>
+#include <exception>
 #include <string_view>
 
 #include "sextant/base/error.h"
@@ -61,6 +63,16 @@ std::vector<std::string> without_shell(std::vector<std::string> words) {
     break;
   }
   return words;
+}
+
+std::optional<double> parse_number(const std::string& text) {
+  try {
+    size_t end = 0;
+    const double value = std::stod(text, &end);
+    if (end == text.size() && std::isfinite(value)) return value;
+  } catch (const std::exception&) {  // the exceptions of std::stod carry no more information
+  }
+  return {};
 }
 
 }  // namespace sextant

@@ -7,7 +7,6 @@
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf.h"
-#include "sextant/rope_config/gguf_as_run.h"
 #include "sextant/rope_config/unsupported.h"
 
 namespace sextant {

@@ -7,9 +7,9 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/family.h"
+#include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/rope_config/language_model.h"
-#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "sextant/attention/plan.h"
 #include "sextant/base/error.h"
-#include "sextant/torch/methods/shared/key_ranges.h"
+#include "sextant/torch/methods/shared/tensors.h"
 #include "sextant/torch/operators/tensor_data.h"
 #include "sextant/torch/to_float.h"
 

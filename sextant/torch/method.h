@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sextant/torch/call_terms.h"
@@ -56,6 +57,16 @@ struct ParameterSpec {
   // tensor, or zeros for a bias that it lacks, and trains no other. Callers without such layers own
   // the parameter like any other.
   std::optional<LayerProjection> same_as = std::nullopt;
+
+  // Drawn around 0: from a normal distribution, or uniformly from -bound to bound.
+  static ParameterSpec normal(std::string name, std::vector<int64_t> sizes, double deviation,
+                              bool decays = false) {
+    return {std::move(name), std::move(sizes), Init::kNormal, 0, deviation, 1, decays};
+  }
+  static ParameterSpec uniform(std::string name, std::vector<int64_t> sizes, double bound,
+                               bool decays = false) {
+    return {std::move(name), std::move(sizes), Init::kUniform, -bound, bound, 1, decays};
+  }
 };
 
 // The parameters of a method in the order of its parameters().

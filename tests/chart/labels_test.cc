@@ -1,4 +1,4 @@
-#include "sextant/chart/labels.h"
+#include "sextant/chart/line_layout.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,4 +1,4 @@
-#include "sextant/chart/strokes.h"
+#include "sextant/chart/line_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "sextant/cli/doctor/annotations.h"
-#include "sextant/cli/doctor/key_line.h"
 #include "tests/lab/temporary_folder.h"
 
 namespace sextant::cli {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/report/report.h"
 #include "tests/cli/command.h"
 #include "tests/lab/arm_results.h"

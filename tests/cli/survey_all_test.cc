@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/result/result.h"
 #include "sextant/torch/method.h"
 #include "tests/cli/command.h"

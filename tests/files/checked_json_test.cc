@@ -1,4 +1,4 @@
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 
 namespace sextant {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/settings.h"
 #include "sextant/lab/result/result.h"

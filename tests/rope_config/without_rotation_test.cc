@@ -1,5 +1,5 @@
 // Windows of models that do not rotate, and other facts of families without rotation.
-#include "sextant/rope_config/without_rotation.h"
+#include "sextant/rope_config/layers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 #include <random>
 
 #include "sextant/base/error.h"
-#include "sextant/torch/operators/plan_cache.h"
+#include "sextant/torch/operators/tensor_plan.h"
 #include "sextant/torch/operators/views.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/model.h"

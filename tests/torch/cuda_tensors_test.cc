@@ -12,7 +12,7 @@
 #include "sextant/torch/bindings/call_arguments.h"
 #include "sextant/torch/bindings/check_call.h"
 #include "sextant/torch/operators/device_call.h"
-#include "sextant/torch/operators/plan_cache.h"
+#include "sextant/torch/operators/tensor_plan.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/method_on_backend.h"
 #include "tests/torch/stand_in_cuda/stand_in_cuda.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <regex>
 
-#include "sextant/torch/operators/backend_choice.h"
+#include "sextant/torch/operators/run.h"
 #include "tests/torch/dense.h"
 
 namespace sextant::testing {

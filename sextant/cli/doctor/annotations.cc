@@ -1,17 +1,25 @@
 // Each finding of each report becomes an annotation: a rule, a title, a message and a place. Both
 // forms are written from these.
+//
+// A finding names its key in words: "rope_scaling: factor: expected ...". The first word that is a
+// key of the file gives the line, and further words lead into its object. Where no word is a key,
+// the finding's field has keys that decide it.
 #include "sextant/cli/doctor/annotations.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "sextant/base/error.h"
-#include "sextant/cli/doctor/key_line.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/version.h"
 
@@ -137,6 +145,141 @@ json rule_object(const Annotation& note) {
           {"help", {{"text", "Sextant's page on sextant doctor (docs/doctor.md)."}}}};
 }
 
+struct Key {
+  std::string path, name;  // "text_config.rope_theta", "rope_theta"
+  int64_t line = 0;
+};
+
+// The place of the quote that ends the string which begins at `open`; the text's size if none does.
+size_t end_of_string(const std::string& text, size_t open) {
+  size_t at = open + 1;
+  while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
+  return std::min(at, text.size());
+}
+
+// The keys in the order of the file. The text may be damaged.
+std::vector<Key> keys_of(const std::string& text) {
+  std::vector<Key> keys;
+  std::vector<std::string> around;  // the paths of the keys whose objects are open
+  std::string last;
+  int64_t line = 1;
+  for (size_t at = 0; at < text.size() && around.size() <= size_t{kDeepestJson}; ++at) {
+    if (text[at] == '\n') ++line;
+    if (text[at] == '{') around.push_back(last);
+    if (text[at] == '}' && !around.empty()) {
+      last = around.back();
+      around.pop_back();
+    }
+    if (text[at] != '"') continue;
+    const size_t end = end_of_string(text, at);
+    const std::string name = text.substr(at + 1, end - at - 1);
+    const size_t next = text.find_first_not_of(" \t\r\n", end + 1);
+    at = end;
+    if (next == std::string::npos || text[next] != ':') continue;
+    const std::string outer = around.empty() ? "" : around.back();
+    last = outer.empty() ? name : outer + "." + name;
+    keys.push_back({last, name, line});
+  }
+  return keys;
+}
+
+bool is_inside(const Key& key, const std::string& path) {
+  return path.empty() || key.path.starts_with(path + ".");
+}
+
+// The key of a name: of the language model before others, of outer objects before inner ones.
+const Key* find_key(const std::vector<Key>& keys, std::string_view name, const std::string& place) {
+  const auto rank = [&](const Key& key) {
+    return std::tuple(key.name != name, !is_inside(key, place), std::ranges::count(key.path, '.'));
+  };
+  const auto best = std::ranges::min_element(keys, {}, rank);
+  return best == keys.end() || best->name != name ? nullptr : &*best;
+}
+
+const Key* find_inside(const std::vector<Key>& keys, std::string_view name, const Key& outer) {
+  const auto found = std::ranges::find_if(
+      keys, [&](const Key& key) { return key.name == name && is_inside(key, outer.path); });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+// Keys, flags and the words between.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-') {
+      words.back() += c;
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  return words;
+}
+
+// Words without an underscore, such as "type" and "factor", are keys only inside a key that was
+// named before.
+const Key* named_key(const std::vector<Key>& keys, const std::string& message,
+                     const std::string& place) {
+  const Key* found = nullptr;
+  for (const std::string& word : words_of(message)) {
+    if (found != nullptr) {
+      const Key* inner = find_inside(keys, word, *found);
+      if (inner == nullptr) return found;
+      found = inner;
+    } else if (word.find('_') != std::string::npos) {
+      found = find_key(keys, word, place);
+    }
+  }
+  return found;
+}
+
+// Phrases of findings, and the keys that decide them.
+constexpr std::pair<const char*, const char*> kDeciding[] = {
+    {"the stretch", "rope_scaling rope_parameters"},
+    {"the base is", "rope_theta rotary_emb_base rope_local_base_freq"},
+    {"frequencies", "rope_scaling rope_parameters rope_theta rotary_emb_base"},
+    {"attention factor", "attention_factor rope_scaling rope_parameters"},
+    {"rotated channels", "partial_rotary_factor rotary_pct rotary_dim head_dim hidden_size"},
+    {"softmax scale", "query_pre_attn_scalar attention_multiplier head_dim hidden_size"},
+    {"window", "sliding_window window_size layer_types"},
+    {"chunk", "attention_chunk_size dual_chunk_attention_config"},
+    {"query law", "attn_temperature_tuning use_logn_attn"},
+    {"rotates", "no_rope_layers no_rope_layer_interval layer_types"},
+    {"layers", "num_hidden_layers layer_types"}};
+
+const Key* deciding_key(const std::vector<Key>& keys, const ConfigFinding& finding,
+                        const std::string& place) {
+  const std::string said = finding.field + " " + finding.cause + " " + finding.got;
+  for (const auto& [phrase, names] : kDeciding) {
+    if (said.find(phrase) == std::string::npos) continue;
+    for (const std::string& name : words_of(names)) {
+      if (const Key* key = find_key(keys, name, place)) return key;
+    }
+  }
+  return nullptr;
+}
+
+int64_t line_at(const std::string& text, size_t byte) {
+  return 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(byte), '\n');
+}
+
+// The line of the byte in a message of the JSON reader; 0: another message.
+int64_t line_of_byte(const std::string& message, const std::string& text) {
+  const std::string at_byte = "at byte ";
+  const size_t at = message.find(at_byte);
+  if (at == std::string::npos) return 0;
+  const size_t byte = std::strtoull(message.c_str() + at + at_byte.size(), nullptr, 10);
+  return line_at(text, std::min(byte, text.size()));
+}
+
+// The line of a message's first flag, a word with a dash; 0: it has none.
+int64_t line_of_flag(const std::string& message, const std::string& text) {
+  for (const std::string& word : words_of(message)) {
+    const size_t at = word.starts_with('-') ? text.find(word) : std::string::npos;
+    if (at != std::string::npos) return line_at(text, at);
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string github_text(const std::vector<DoctorReport>& reports) {
@@ -177,6 +320,17 @@ std::string sarif_text(const std::vector<DoctorReport>& reports, int status) {
                                       {"columnKind", "utf16CodeUnits"},
                                       {"results", results}}})}})
       .dump(1, ' ', false, json::error_handler_t::replace);
+}
+
+int64_t line_of(const ConfigFinding& finding, const std::string& text, const std::string& place) {
+  const std::string message = finding.got + " " + finding.expected + " " + finding.cause;
+  if (const int64_t line = line_of_byte(message, text)) return line;
+  const size_t start = text.find_first_not_of(" \t\r\n");
+  if (start == std::string::npos || text[start] != '{') return line_of_flag(message, text);
+  const std::vector<Key> keys = keys_of(text);
+  const Key* key = named_key(keys, message, place);
+  if (key == nullptr) key = deciding_key(keys, finding, place);
+  return key == nullptr ? 0 : key->line;
 }
 
 }  // namespace sextant::cli

@@ -16,14 +16,14 @@ using nlohmann::json;
 const std::vector<std::string> kColumns = {"layers",  "rotates", "rotated", "base",
                                            "stretch", "window",  "scale",   "verdict"};
 
-std::string layers_of(const std::vector<int64_t>& layers) {
+std::string numbers_or_all(const std::vector<int64_t>& layers) {
   return layers.empty() ? "all" : layer_list(layers);
 }
 std::string number_or_dash(double value) { return value == 0 ? "-" : number(value); }
 json number_or_null(double value) { return value == 0 ? json() : json(value); }
 
 std::vector<std::string> cells_of(const LayerRow& row) {
-  return {(row.kind.empty() ? "" : row.kind + ": ") + layers_of(row.layers),
+  return {(row.kind.empty() ? "" : row.kind + ": ") + numbers_or_all(row.layers),
           row.rotates,
           row.rotated,
           number_or_dash(row.base),
@@ -57,7 +57,7 @@ std::string versions_of(const DoctorReport& report) {
 }  // namespace
 
 std::string layers_of(const ConfigFinding& found) {
-  return found.kind.empty() ? layers_of(found.layers) : found.kind;
+  return found.kind.empty() ? numbers_or_all(found.layers) : found.kind;
 }
 
 std::string severity_of(const ConfigFinding& found) { return found.warning ? "warning" : "error"; }

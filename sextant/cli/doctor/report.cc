@@ -17,7 +17,7 @@
 #include "sextant/base/error.h"
 #include "sextant/base/reason.h"
 #include "sextant/cli/explain/subject.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/yaml.h"
 #include "sextant/rope_config/config_path.h"
 #include "sextant/rope_config/families/family.h"

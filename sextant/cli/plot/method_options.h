@@ -4,8 +4,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "sextant/cli/plot/plotted.h"
+#include "sextant/lab/run/plugin.h"
 
 namespace sextant::cli {
 
@@ -32,5 +34,14 @@ struct ChosenPlot {
 // scores and the user gave an option that such plots do not have. Options that the method does not
 // have are refused when its figures are made.
 ChosenPlot choose_plot(const PlottedMethod& method, const PlotRequest& request);
+
+// Figures of any method, from the scores or input vectors that the plug-in computes.
+
+// The methods of the plug-in; empty in a build without libtorch.
+std::vector<lab::KnownMethod> methods_of_laboratory();
+
+// Draws the vectors that the method adds to the input, or else its scores with one vector as query
+// and key at all positions. Parameters have their initial values.
+PlottedMethod plot_by_scores(const std::string& method);
 
 }  // namespace sextant::cli

@@ -1,7 +1,7 @@
 // The encodings, or parts of them, that need no trained parameters: `sextant plot` draws them,
 // each with its options and figures, without libtorch: by distance (by_distance.cc), by the vectors
 // that they add (by_vectors.cc), and rope with its stretches. All other methods are drawn by their
-// effect on scores or on the input (by_scores.h), which needs libtorch.
+// effect on scores or on the input (method_options.h), which needs libtorch.
 #pragma once
 
 #include <cstdint>

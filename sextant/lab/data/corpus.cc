@@ -5,6 +5,10 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +16,6 @@
 #include "sextant/base/random.h"
 #include "sextant/base/reason.h"
 #include "sextant/files/read_file.h"
-#include "sextant/lab/data/check_text.h"
 
 namespace sextant::lab {
 namespace {
@@ -69,6 +72,82 @@ std::vector<std::string_view> test_places(const Corpus& corpus, int64_t length) 
     begin = end;
   }
   return places;
+}
+
+constexpr size_t kTextPerNul = 1000;
+constexpr size_t kTextPerBroken = 10;
+
+// Count of invalid bytes and offset of the first one.
+struct Found {
+  size_t count = 0, first = 0;
+  void add(size_t offset) {
+    if (count++ == 0) first = offset;
+  }
+};
+
+// Counts the ASCII bytes other than NUL from `at` on, eight at a time for speed.
+size_t plain_bytes(std::string_view bytes, size_t at) {
+  constexpr uint64_t kHigh = 0x8080808080808080, kLow = 0x0101010101010101;
+  const size_t begin = at;
+  for (; at + 8 <= bytes.size(); at += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, bytes.data() + at, 8);
+    if (((eight | (eight - kLow)) & kHigh) != 0) break;  // some byte is non-ASCII or NUL
+  }
+  const auto is_plain = [](char c) { return static_cast<signed char>(c) > 0; };
+  while (at < bytes.size() && is_plain(bytes[at])) ++at;
+  return at - begin;
+}
+
+// Length of the UTF-8 encoding of a code point that starts at `at` with a byte above 0x7f; 0 if
+// invalid.
+size_t character_length(std::string_view bytes, size_t at) {
+  const auto byte = [&](size_t n) {
+    return at + n < bytes.size() ? static_cast<unsigned char>(bytes[at + n]) : 0U;
+  };
+  const auto continues = [&](size_t n) { return (byte(n) & 0xc0U) == 0x80U; };
+  const unsigned lead = byte(0), next = byte(1);
+  if (lead < 0xc2 || lead > 0xf4 || !continues(1)) return 0;
+  if (lead < 0xe0) return 2;
+  // Overlong encodings, surrogates and code points above 0x10ffff are not UTF-8.
+  const bool out_of_range = (lead == 0xe0 && next < 0xa0) || (lead == 0xed && next >= 0xa0) ||
+                            (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next >= 0x90);
+  if (out_of_range || !continues(2)) return 0;
+  if (lead < 0xf0) return 3;
+  return continues(3) ? 4 : 0;
+}
+
+std::string hint(std::string_view bytes) {
+  if (bytes.starts_with("\x1f\x8b")) return ": it is compressed by gzip; unpack it first";
+  if (bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff")) {
+    return ": it begins as UTF-16 does; convert it to UTF-8";
+  }
+  return "";
+}
+
+constexpr size_t kBytes = 256;
+
+size_t index_of(char byte) { return static_cast<unsigned char>(byte); }
+
+struct Counts {
+  std::vector<double> pairs = std::vector<double>(kBytes * kBytes, 0);  // [first, second]
+  std::vector<double> bytes = std::vector<double>(kBytes, 0);
+  double all = 0;
+
+  double share(size_t byte) const { return (bytes[byte] + 1) / (all + kBytes); }
+  double loss(size_t first, size_t second) const {
+    return -std::log((pairs[first * kBytes + second] + share(second)) / (bytes[first] + 1));
+  }
+};
+
+Counts counts_of(std::string_view text) {
+  Counts counts;
+  for (size_t n = 0; n < text.size(); ++n) {
+    ++counts.bytes[index_of(text[n])];
+    ++counts.all;
+    if (n > 0) ++counts.pairs[index_of(text[n - 1]) * kBytes + index_of(text[n])];
+  }
+  return counts;
 }
 
 }  // namespace
@@ -198,6 +277,39 @@ std::string_view train_segment(const Corpus& corpus, int64_t length, uint64_t se
   const uint64_t apart = segments * static_cast<uint64_t>(row) / static_cast<uint64_t>(batch);
   const uint64_t segment = (first + apart + static_cast<uint64_t>(step)) % segments;
   return std::string_view(corpus.train).substr(segment * (bytes - 1), bytes);
+}
+
+void check_text(std::string_view bytes, const std::string& file) {
+  Found nul, broken;
+  for (size_t at = 0; at < bytes.size();) {
+    at += plain_bytes(bytes, at);
+    if (at == bytes.size()) break;
+    const size_t length = bytes[at] == '\0' ? 0 : character_length(bytes, at);
+    if (length == 0) (bytes[at] == '\0' ? nul : broken).add(at);
+    at += length == 0 ? 1 : length;
+  }
+  const bool binary = nul.count > bytes.size() / kTextPerNul;
+  if (!binary && broken.count <= bytes.size() / kTextPerBroken) return;
+  const Found& found = binary ? nul : broken;
+  fail(fmt::format(
+      "{}: expected text in UTF-8, but got a file of {} bytes of which {} are {}, the "
+      "first at offset {}{}",
+      file, bytes.size(), found.count, binary ? "NUL" : "not UTF-8", found.first, hint(bytes)));
+}
+
+BigramLoss bigram_loss(std::string_view train, std::span<const std::string_view> blocks,
+                       int64_t scored) {
+  const Counts counts = counts_of(train);
+  BigramLoss result;
+  for (const std::string_view block : blocks) {
+    double sum = 0;
+    for (size_t n = block.size() - static_cast<size_t>(scored); n < block.size(); ++n) {
+      sum += counts.loss(index_of(block[n - 1]), index_of(block[n]));
+    }
+    result.blocks.push_back(sum / static_cast<double>(scored));
+    result.mean += result.blocks.back() / static_cast<double>(blocks.size());
+  }
+  return result;
 }
 
 }  // namespace sextant::lab

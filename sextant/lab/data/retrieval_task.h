@@ -46,4 +46,41 @@ inline constexpr int64_t kTestPairs = 6;
 // to length - 1.
 PairText pair_test_text(int64_t length, int64_t distance, uint64_t seed, uint64_t n);
 
+// The direction task: tag each mark by what stands on its left.
+//
+// TENER's argument (Yan et al. 2019, arXiv 1911.04474, section 3.2): to name an entity a model must
+// know on which side of a word its neighbours stand, and a dot product of sinusoids, like any
+// function of the absolute distance, does not say it. Here a sequence is noise with marks; each
+// mark has a cue on either side at the same distance, 1 to 4 positions, and its tag is the left
+// cue:
+//
+//   n3 c5 n7 MARK n1 c2 n9         -> tag 5
+//
+// Without the causal mask an encoding whose effect is the same in both directions sees two cues
+// that only the direction tells apart. It can learn that the tag is one of the two, and is right
+// half of the time. A model whose encoding tells left from right finds every tag.
+inline constexpr int64_t kCues = 16, kDirectionNoises = 16;
+inline constexpr int64_t kMostGap = 4;  // from a mark to its cues
+// Token ids: cues, noise, the mark. Tags are the ids of cues.
+inline constexpr int64_t kFirstDirectionNoise = kCues;
+inline constexpr int64_t kMark = kFirstDirectionNoise + kDirectionNoises;
+inline constexpr int64_t kDirectionVocabulary = kMark + 1;
+
+// The positions of a mark and its cues at the largest distance; sequences consist of such fields.
+inline constexpr int64_t kMarkField = 2 * kMostGap + 1;
+
+struct DirectionText {
+  std::vector<int64_t> tokens;  // [length]
+  std::vector<int64_t> tags;    // [length]: the tag at marks, elsewhere kNotAsked
+  int64_t asked = 0;            // the position of one of the marks, which tests ask for
+};
+
+// The n-th training sequence of a seed: a mark in each field of kMarkField positions, with cues at
+// random distances; two cues of a mark differ. length: kMarkField or more.
+DirectionText direction_training_text(int64_t length, uint64_t seed, uint64_t n);
+
+// The n-th test sequence, in which the cues of every mark are `gap` positions away. Sequences of
+// different gaps are independent. gap: 1 to kMostGap.
+DirectionText direction_test_text(int64_t length, int64_t gap, uint64_t n);
+
 }  // namespace sextant::lab

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/plan/stretches.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/rope_config/config_path.h"
 #include "sextant/rope_config/explain.h"

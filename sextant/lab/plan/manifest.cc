@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/settings.h"
 

@@ -16,7 +16,6 @@
 #include "sextant/base/names.h"
 #include "sextant/base/printable.h"
 #include "sextant/files/json_record.h"
-#include "sextant/lab/data/direction_task.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/data/retrieval_task.h"
 #include "sextant/lab/plan/settings_table.h"
@@ -58,10 +57,10 @@ void check_ranges(Settings settings, std::string_view part) {
   for (const Setting& row : settings_table(settings)) {
     if (row.part != part || !row.range) continue;
     const auto check = [&](const auto* value) {
-      using Value = std::remove_cvref_t<decltype(*value)>;
-      if constexpr (std::is_arithmetic_v<Value>) {
-        within<Value>(path_of(row), *value, static_cast<Value>(row.range->low),
-                      static_cast<Value>(row.range->high));
+      using Number = std::remove_cvref_t<decltype(*value)>;
+      if constexpr (std::is_arithmetic_v<Number>) {
+        within<Number>(path_of(row), *value, static_cast<Number>(row.range->low),
+                       static_cast<Number>(row.range->high));
       }
     };
     std::visit(check, row.member);
@@ -136,6 +135,14 @@ void add_leaves(const json& value, const std::string& path, Leaves& leaves) {
   for (const auto& item : value.items()) {
     add_leaves(item.value(), path.empty() ? item.key() : path + "." + item.key(), leaves);
   }
+}
+
+constexpr std::string_view kCuda = "cuda", kNumbered = "cuda:";
+constexpr size_t kDigits = 2;
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.size() <= kDigits &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace
@@ -352,6 +359,17 @@ std::vector<std::string> differences(const json& there, const json& asked) {
                     " asked for");
   }
   return lines;
+}
+
+void check_device_name(const std::string& name) {
+  if (name == kCpu || name == kCuda) return;
+  if (!name.starts_with(kNumbered)) fail("device: expected cpu or cuda, but got " + name);
+  if (!is_number(std::string_view(name).substr(kNumbered.size())))
+    fail("device: expected the number of a GPU after cuda:, but got " + name);
+}
+
+int device_index(const std::string& name) {
+  return name.starts_with(kNumbered) ? std::stoi(name.substr(kNumbered.size())) : 0;
 }
 
 }  // namespace sextant::lab

@@ -11,10 +11,18 @@
 #include <utility>
 #include <vector>
 
-#include "sextant/lab/plan/device_name.h"
 #include "sextant/models/decoder/decoder_options.h"
 
 namespace sextant::lab {
+
+// Names of devices that the laboratory computes on: "cpu", "cuda" (the first GPU), "cuda:1".
+inline constexpr const char* kCpu = "cpu";
+
+// Throws Error for another name. Whether the machine has the device: see device.h of lab/torch.
+void check_device_name(const std::string& name);
+
+// Of a device that has a name: 0 for "cpu" and "cuda".
+int device_index(const std::string& name);
 
 struct TrainingOptions {
   int64_t length = 128;         // L: sequence length in training
@@ -38,8 +46,8 @@ struct TestOptions {
   int64_t longest() const { return lengths.back(); }
 };
 
-// The small task: one-hop retrieval (retrieval_task.h) or direction (direction_task.h), with a
-// smaller model than for text. A model learns retrieval in 400 steps with every encoding. The
+// The small task: one-hop retrieval or direction (both retrieval_task.h), with a smaller
+// model than for text. A model learns retrieval in 400 steps with every encoding. The
 // heads, norm, activation and the remaining training options are those of the text model.
 struct RetrievalOptions {
   int64_t steps = 400;  // 0: no small task
@@ -61,7 +69,7 @@ const char* name(Objective objective);               // "causal", "masked"
 Objective objective_named(const std::string& name);  // throws Error that lists these names
 
 // On text, by objective: kText, kMasked. Beside each a small task: retrieval (kPairs), direction
-// (kDirection, direction_task.h).
+// (kDirection, retrieval_task.h).
 enum class Task { kText, kPairs, kMasked, kDirection };
 const char* name(Task task);               // "text", "pairs", "masked", "direction"
 Task task_named(const std::string& name);  // throws Error that lists these names
@@ -74,7 +82,7 @@ struct Settings {
   TestOptions test;
   RetrievalOptions retrieval;
   int threads = 1;  // per worker; the split of matrix products changes their last bits
-  // Of trainings and tests (device_name.h); sums of unlike devices differ in their last bits.
+  // Of trainings and tests (kCpu); sums of unlike devices differ in their last bits.
   std::string device = kCpu;
 };
 

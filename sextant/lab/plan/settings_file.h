@@ -4,6 +4,9 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
+
+#include "sextant/lab/plan/arms.h"
 
 namespace sextant::lab {
 
@@ -13,5 +16,24 @@ nlohmann::json read_settings_file(const std::filesystem::path& path);
 
 // The same for the text of a TOML file.
 nlohmann::json parse_toml(const std::string& text, const std::filesystem::path& path);
+
+// Reads the arms and settings of a survey from a file.
+
+// A file of requests, in TOML if its name ends with .toml, else in JSON:
+//   {"arms": ["alibi", {"label": "far", "method": "rope", "options": {"base": 1e6}}],
+//    "settings": {"training": {"bytes": 400000}}}
+// Its settings override those of the command line.
+struct ArmsFile {
+  std::vector<ArmRequest> arms;
+  std::string settings = "{}";  // JSON object
+};
+// Throws Error that names the file and the field.
+ArmsFile read_arms_file(const std::filesystem::path& path);
+// The same for the content of a file.
+ArmsFile arms_file_of(const nlohmann::json& content, const std::string& where);
+
+// Returns the settings with some overridden by a JSON object: {"test": {"blocks": 16}}. Throws
+// Error, whose text begins with `where`, for an unknown setting.
+Settings laid_over(const Settings& settings, const std::string& json, const std::string& where);
 
 }  // namespace sextant::lab

@@ -1,4 +1,4 @@
-// A ranking (ranking.h) becomes sentences: the best candidate, those not significantly worse, the
+// A ranking (findings.h) becomes sentences: the best candidate, those not significantly worse, the
 // rule, and what was left out.
 #include "sextant/lab/report/advice.h"
 
@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "sextant/lab/result/format_number.h"
+#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 namespace {

@@ -2,10 +2,10 @@
 //
 // Both answers follow one rule. The candidates are the methods that hold (method_result.h) and find
 // at least half of the pairs at the beginning of the longest sequence. They are ranked by sliding
-// loss at the longest length (ranking.h), and the candidates that are not significantly worse than
+// loss at the longest length (findings.h), and the candidates that are not significantly worse than
 // the first are named with it (compare.h). If no method is a candidate, the answer says so and
 // names the nearest method. Methods that have not learned a task are left out, and a sentence says
-// so (learned.h). The answer is derived from the numbers and says how many seeds they rest on.
+// so (findings.h). The answer is derived from the numbers and says how many seeds they rest on.
 //
 // `sextant extend` follows another rule (stretch_candidates.h). It measures no retrieval, so it
 // excludes forgetting methods by their kind. It also counts the loss that a stretch costs at the
@@ -31,7 +31,7 @@ struct Advice {
   std::string answer() const;  // train and stretch, one paragraph each
 };
 
-// Returns an empty Advice if there is no ranking, see ranking.h.
+// Returns an empty Advice if there is no ranking, see findings.h.
 Advice advice(const Findings& findings);
 
 // Plain text: the answer with one sentence per line, then the details.

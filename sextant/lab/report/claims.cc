@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "sextant/lab/report/claimed_arms.h"
-#include "sextant/lab/result/format_number.h"
+#include "sextant/lab/report/claim.h"
+#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 namespace {

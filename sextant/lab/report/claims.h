@@ -42,7 +42,7 @@ inline constexpr int64_t kEnoughBytes = 400'000;
 // (compare.h). The interval is over seeds if there are two or more, else over the blocks of the
 // test text or over retrieval sequences, which do not show how much another seed would move x.
 // A claim is undecided if the interval contains c. It is not decided if an arm has not learned the
-// task (learned.h). For a comparison of losses at L one arm that has learned text is enough, and
+// task (findings.h). For a comparison of losses at L one arm that has learned text is enough, and
 // any other method may be compared with `none` on text, whatever that has learned.
 std::vector<CheckedClaim> check_claims(std::span<const MethodResult> methods,
                                        const Settings& settings,

@@ -9,7 +9,7 @@
 
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/report/model_report.h"
-#include "sextant/lab/result/format_number.h"
+#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 namespace {

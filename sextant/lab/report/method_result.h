@@ -45,7 +45,7 @@ inline constexpr double kTellsDirectionFrom = 0.75;
 // A method with a lower retrieval accuracy counts as one that does not find distant pairs.
 inline constexpr double kRetrievesFrom = 0.5;
 
-// kNotLearned: not decided, as a method that has learned nothing has nothing to lose (learned.h).
+// kNotLearned: not decided, as a method that has learned nothing has nothing to lose (findings.h).
 enum class Verdict { kHolds, kDrifts, kBreaks, kDiverged, kNotLearned };
 // "holds", "drifts", "breaks", "diverged", "not learned"
 const char* name(Verdict verdict);
@@ -86,7 +86,7 @@ struct MethodResult {
   std::optional<MeanInterval> lost;
   Verdict verdict = Verdict::kDiverged;  // by `change`; kDiverged if no seed has a result
 
-  // Set by judge() of learned.h, which may also turn `verdict` into kNotLearned.
+  // Set by judge() of findings.h, which may also turn `verdict` into kNotLearned.
   Learned text = Learned::kUnknown, retrieval = Learned::kUnknown;
   bool is_reference = false;  // of learning: the method `none`
   // Sliding loss at L minus that of the reference; nullopt for the reference itself, for methods

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/lab/result/format_number.h"
+#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 namespace {

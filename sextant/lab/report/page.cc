@@ -14,13 +14,12 @@
 #include "sextant/chart/text.h"
 #include "sextant/lab/report/advice.h"
 #include "sextant/lab/report/claims_page.h"
-#include "sextant/lab/report/comparison.h"
-#include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/pictures.h"
 #include "sextant/lab/report/report.h"
+#include "sextant/lab/report/result_table.h"
 #include "sextant/lab/report/tables.h"
-#include "sextant/lab/result/machines.h"
-#include "sextant/lab/run/progress.h"
+#include "sextant/lab/result/result.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -13,7 +14,6 @@
 #include "sextant/chart/report.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/pictures.h"
 #include "sextant/lab/run/print.h"
@@ -110,6 +110,57 @@ nlohmann::json claims_json(const Findings& findings) {
   return lines;
 }
 
+struct LossMeasure {
+  const char* name;
+  Mean AtLength::*of_arm;
+  MeanInterval LossMeans::*of_method;
+};
+constexpr std::array<LossMeasure, 4> kMeasures = {{
+    {"loss", &AtLength::loss, &LossMeans::loss},
+    {"sliding", &AtLength::sliding, &LossMeans::sliding},
+    {"loss_change", &AtLength::loss_change, &LossMeans::loss_change},
+    {"sliding_change", &AtLength::sliding_change, &LossMeans::sliding_change},
+}};
+
+// The measure of a small task.
+const char* measure_of(Task task) { return task == Task::kDirection ? "direction" : "retrieval"; }
+
+std::string arm_csv(const ArmResult& result, const Settings& settings) {
+  const std::string arm = fmt::format("{},{}", csv_field(result.arm.label), result.arm.seed);
+  std::string csv;
+  for (const AtLength& at : result.lengths) {
+    for (const LossMeasure& measure : kMeasures) {
+      const Mean& mean = at.*measure.of_arm;
+      if (std::isnan(mean.value)) continue;  // not kept
+      csv += fmt::format("{},{},{},,{}\n", arm, measure.name, at.length, mean.value);
+      csv += fmt::format("{},{}_standard_error,{},,{}\n", arm, measure.name, at.length, mean.error);
+    }
+  }
+  for (size_t bin = 0; bin < result.loss_at.size(); ++bin) {
+    csv += fmt::format("{},loss_at,{},{},{}\n", arm, settings.test.longest(),
+                       static_cast<int64_t>(bin) * settings.test.bin, result.loss_at[bin]);
+  }
+  for (const AttentionAt& at : result.attention) {
+    csv += fmt::format("{},attention_entropy,{},{},{}\n", arm, at.length, at.layer, at.entropy);
+    csv += fmt::format("{},attention_span,{},{},{}\n", arm, at.length, at.layer, at.span);
+  }
+  const std::string task = measure_of(small_task(settings));
+  for (const AtDistance& at : result.retrieval) {
+    csv += fmt::format("{},{},{},{},{}\n", arm, task, at.length, at.distance, at.accuracy.value);
+    csv += fmt::format("{},{}_standard_error,{},{},{}\n", arm, task, at.length, at.distance,
+                       at.accuracy.error);
+  }
+  const TrainingOptions training = training_of(settings, result.arm);
+  const std::string measure = is_on_text(result.arm.task) ? "training" : task + "_training";
+  for (size_t n = 0; n < result.train_loss.size(); ++n) {
+    const int64_t bytes =
+        static_cast<int64_t>(n + 1) * kTrainLossSteps * training.batch * training.length;
+    csv +=
+        fmt::format("{},{},{},{},{}\n", arm, measure, training.length, bytes, result.train_loss[n]);
+  }
+  return csv;
+}
+
 }  // namespace
 
 nlohmann::json results_json(const nlohmann::json& manifest, const Findings& findings) {
@@ -170,6 +221,68 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
   write_report(directory, manifest, findings, command, status);
   // This file is written last: its presence marks a complete set of files.
   write_file(directory / kResultsFile, results_text(manifest, findings));
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + '"';
+}
+
+std::string results_csv(const Findings& findings) {
+  std::string csv = "method,seed,measure,length,position,value\n";
+  for (const ArmResult& result : findings.results) csv += arm_csv(result, findings.settings);
+  return csv;
+}
+
+std::optional<MeanInterval LossMeans::*> loss_measure(const std::string& name) {
+  for (const LossMeasure& one : kMeasures) {
+    if (name == one.name) return one.of_method;
+  }
+  return {};
+}
+
+std::vector<Summary> summary(const Findings& findings) {
+  std::vector<Summary> all;
+  const int64_t trained = findings.settings.training.length;
+  for (const MethodResult& method : findings.methods) {
+    const auto add = [&](const char* measure, int64_t length, const MeanInterval& value) {
+      all.push_back({.method = method.label,
+                     .measure = measure,
+                     .length = length,
+                     .distance = {},
+                     .seeds = method.seeds.size(),
+                     .value = value});
+    };
+    for (const LossMeans& at : method.losses) {
+      for (const LossMeasure& measure : kMeasures) {
+        add(measure.name, at.length, at.*measure.of_method);
+      }
+    }
+    for (size_t n = 0; !method.base.empty() && n < method.changes.size(); ++n) {
+      add(kBaseChange, method.losses[n].length, method.changes[n]);
+    }
+    if (method.to_reference) add("sliding_minus_reference", trained, *method.to_reference);
+    if (method.lost) add("lost", trained, *method.lost);
+    for (const AccuracyMean& at : method.accuracies) {
+      add(measure_of(small_task(findings.settings)), at.length, at.accuracy);
+      all.back().distance = at.distance;
+      all.back().seeds = method.pairs.size();
+    }
+  }
+  std::erase_if(all, [](const Summary& row) { return std::isnan(row.value.mean); });  // not kept
+  return all;
+}
+
+std::string summary_csv(const Findings& findings) {
+  std::string csv = "method,measure,length,distance,seeds,mean,half_interval95\n";
+  for (const Summary& row : summary(findings)) {
+    csv += fmt::format("{},{},{},{},{},{},{}\n", csv_field(row.method), row.measure, row.length,
+                       row.distance ? std::to_string(*row.distance) : "", row.seeds, row.value.mean,
+                       row.value.half ? fmt::format("{}", *row.value.half) : "");
+  }
+  return csv;
 }
 
 }  // namespace sextant::lab

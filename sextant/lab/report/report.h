@@ -1,8 +1,10 @@
 // The output files of a survey: charts, tables of numbers and the HTML report.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,5 +51,37 @@ bool is_written(const std::filesystem::path& directory, const nlohmann::json& ma
 // depends only on the manifest and the findings.
 nlohmann::json results_json(const nlohmann::json& manifest, const Findings& findings);
 std::string results_text(const nlohmann::json& manifest, const Findings& findings);
+
+// The numbers of a survey as CSV.
+
+// A CSV field (RFC 4180), quoted if it contains a separator, a quote or a line break.
+std::string csv_field(const std::string& text);
+
+// "method,seed,measure,length,position,value": every number of every arm. position is the first
+// position of a bin; the bytes read for "training", the distance for "retrieval" and "direction",
+// the layer for "attention_...".
+std::string results_csv(const Findings& findings);
+
+inline constexpr const char* kBaseChange = "base_change";
+
+// One measure of one method over its seeds: those of AtLength, "retrieval" or "direction", and
+// "lost" of a method with dropped channels (MethodResult::lost).
+struct Summary {
+  std::string method, measure;
+  int64_t length = 0;
+  std::optional<int64_t> distance;  // of the small task
+  size_t seeds = 0;
+  MeanInterval value;
+};
+// kBaseChange, of a method with a base such as a stretch, is the sliding loss minus the base's at
+// L. "sliding_minus_reference" is the loss at L minus that of the reference of learning
+// (findings.h).
+std::vector<Summary> summary(const Findings& findings);
+
+// The mean that "loss", "sliding", "loss_change" or "sliding_change" names; nullopt for others.
+std::optional<MeanInterval LossMeans::*> loss_measure(const std::string& name);
+
+// "method,measure,length,distance,seeds,mean,half_interval95"
+std::string summary_csv(const Findings& findings);
 
 }  // namespace sextant::lab

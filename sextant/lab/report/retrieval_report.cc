@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "sextant/files/json_fields.h"
-#include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/page.h"
-#include "sextant/lab/result/format_number.h"
+#include "sextant/lab/report/report.h"
+#include "sextant/lab/result/interval.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {

@@ -19,7 +19,6 @@
 
 #include "sextant/chart/report.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/lab/data/bigram.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/report/findings.h"
 

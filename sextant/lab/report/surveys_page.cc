@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "sextant/lab/report/claims_page.h"
-#include "sextant/lab/report/comparison.h"
 #include "sextant/lab/report/page.h"
+#include "sextant/lab/report/result_table.h"
 #include "sextant/lab/report/survey_record.h"
-#include "sextant/lab/result/machines.h"
+#include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
 namespace {

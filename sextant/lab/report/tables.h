@@ -1,7 +1,8 @@
-// The tables of a survey as values: which rows and columns there are. tables_text.h prints them as
+// The tables of a survey as values: which rows and columns there are. tables_text() prints them as
 // plain text, and result_table.h makes tables of reports of them.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "sextant/lab/report/findings.h"
@@ -16,5 +17,10 @@ std::vector<ResultTable> tables(const Findings& findings);
 
 // A caveat to print with the tables.
 const char* caveat(const Settings& settings);
+
+// The tables of a survey as plain text.
+
+// All tables except those that are for the report only.
+std::string tables_text(const Findings& findings);
 
 }  // namespace sextant::lab

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "sextant/lab/result/model_work.h"
 #include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
@@ -25,5 +26,17 @@ Mean mean_difference(std::span<const double> values, std::span<const double> ref
 // lengths[reference].
 std::vector<AtLength> at_lengths(std::span<const int64_t> lengths,
                                  std::span<const BlockLosses> blocks, size_t reference);
+
+// Compares the candidates of `sextant extend` by their losses on the same blocks.
+struct CandidateLosses {
+  StretchCandidate candidate;
+  std::vector<BlockLosses> blocks;  // one per length of the model
+  ByPosition by_position = {};
+  double seconds = 0;  // of all its forward passes; 0: not known
+};
+
+// model: the unchanged model, whose losses are those of the first candidate; its reference is the
+// training length.
+Extension extension_of(ModelEvaluation model, const std::vector<CandidateLosses>& losses);
 
 }  // namespace sextant::lab

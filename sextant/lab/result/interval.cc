@@ -56,4 +56,19 @@ MeanInterval difference95_of_shares(std::string_view ours, std::string_view thei
           .half = kNormal95 * std::sqrt((unlike / guarded - apart * apart) / guarded)};
 }
 
+std::string signed_fixed(double value, int decimals) {
+  std::string text = fmt::format("{:+.{}f}", value, decimals);
+  if (text.find_first_of("123456789ni") == std::string::npos) text.front() = '+';
+  return text;
+}
+
+std::string fixed(double value, int decimals) {
+  const std::string text = signed_fixed(value, decimals);
+  return text.front() == '+' ? text.substr(1) : text;
+}
+
+std::string signed_fixed(const MeanInterval& interval) {
+  return fmt::format("{} ± {:.3f}", signed_fixed(interval.mean), interval.half.value());
+}
+
 }  // namespace sextant::lab

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace sextant::lab {
@@ -29,5 +30,13 @@ MeanInterval difference95_of_shares(std::string_view ours, std::string_view thei
 
 // Half the width of a 95 % interval in standard errors, for large samples.
 inline constexpr double kNormal95 = 1.960;
+
+// Numbers in tables and sentences, with a fixed number of decimals. A value that rounds to zero is
+// printed as zero without a minus sign.
+std::string fixed(double value, int decimals = 3);         // "1.563", "-0.011", "0.000"
+std::string signed_fixed(double value, int decimals = 3);  // "+1.563", "-0.011", "+0.000"
+
+// "-0.011 ± 0.004": a mean that has an interval, and half the interval's width.
+std::string signed_fixed(const MeanInterval& interval);
 
 }  // namespace sextant::lab

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sextant/lab/plan/device_name.h"
+#include "sextant/lab/plan/settings.h"
 #include "sextant/lab/result/result.h"
 
 namespace sextant::lab {
@@ -27,7 +27,7 @@ struct EvaluationRequest {
   // from the seed.
   int64_t drop_channels = 0;
   uint64_t drop_seed = 0;
-  std::string device = kCpu;  // of the computation (plan/device_name.h)
+  std::string device = kCpu;  // of the computation (plan/settings.h)
 };
 
 // Receives the blocks done and the total; it ends the work by throwing.

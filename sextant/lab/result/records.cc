@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
 
 namespace sextant::lab {

@@ -1,9 +1,11 @@
 // The result of an arm: result.json in the arm's folder.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -119,5 +121,19 @@ inline constexpr const char* kResultFile = "result.json";
 inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kLogFile = "log.txt";
+
+// The machines that arms of one comparison ran on.
+
+// A processor with its torch, and the number of arms that ran there.
+struct Machine {
+  std::string name;
+  size_t arms = 0;
+};
+// In the order of the arms, whose machines these are. Empty names are left out.
+std::vector<Machine> machines_of(std::span<const std::string> names);
+std::vector<Machine> machines_of(std::span<const ArmResult> results);
+
+// A warning if there are several; else empty.
+std::string unlike_machines_text(std::span<const Machine> machines);
 
 }  // namespace sextant::lab

@@ -8,7 +8,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/lab/plan/stretches.h"
-#include "sextant/lab/result/format_number.h"
+#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 namespace {

@@ -15,7 +15,6 @@
 #include <sstream>
 #include <utility>
 
-#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"

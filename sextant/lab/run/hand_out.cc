@@ -5,9 +5,21 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <system_error>
+#include <utility>
 
+#include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
+#include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/run/shell_word.h"
+#include "sextant/lab/result/result.h"
+#include "sextant/lab/run/arm_lock.h"
+#include "sextant/lab/run/measure.h"
+#include "sextant/lab/run/survey_arms.h"
 
 namespace sextant::lab {
 namespace {
@@ -17,6 +29,41 @@ namespace fs = std::filesystem;
 constexpr size_t kMostNames = 8;
 
 bool is_first(const ScheduledArm& arm) { return arm.needs.empty(); }
+
+constexpr const char* kProgress = "progress";
+
+// Ignores errors: the arm goes on without progress reports, or is stopped by a signal later.
+void write_message(const fs::path& path, const std::string& text) {
+  try {
+    write_file(path, text);
+  } catch (const CannotWrite&) {
+  }
+}
+
+using nlohmann::json;
+
+ScheduledArm arm_in(const fs::path& folder) {
+  if (!fs::exists(folder / kArmFile)) {
+    fail("arm: FOLDER: expected a folder of an arm, with " + std::string(kArmFile) + ", but got " +
+         folder.string());
+  }
+  if (is_measured_arm(folder)) {
+    return {.name = folder.filename().string(), .folder = folder, .done_file = kMeasuredFile};
+  }
+  const fs::path path = folder / kArmFile;
+  const json file = read_json(path);
+  const auto [arm, settings] = naming_file(path, [&] {
+    const JsonFields fields(file, kArmFile);
+    return std::pair(fields.at("arm").get<Arm>(), fields.at("settings").get<Settings>());
+  });
+  const fs::path siblings = folder.parent_path();
+  const std::string& from = arm.weights_from;
+  return {.name = arm.name(),
+          .folder = folder,
+          .done_file = kResultFile,
+          .needs = from.empty() ? fs::path() : siblings / folder_name(from),
+          .work = work_of(settings, arm)};
+}
 
 }  // namespace
 
@@ -55,6 +102,73 @@ std::string missing_text(std::span<const ScheduledArm> arms) {
   missing.resize(std::min(count, kMostNames));
   return fmt::format("{} of {} arms are not done: {}{}", count, arms.size(),
                      fmt::join(missing, ", "), count > kMostNames ? ", ..." : "");
+}
+
+std::vector<std::string> launcher_words(const std::string& option, const std::string& prefix) {
+  if (prefix.find_first_of("'\"\\") != std::string::npos) {
+    fail(fmt::format("{}: expected words without quotes, separated by spaces, but got {}", option,
+                     prefix));
+  }
+  std::istringstream text(prefix);
+  std::vector<std::string> words;
+  for (std::string word; text >> word;) words.push_back(word);
+  if (words.empty() && !prefix.empty()) {
+    fail(fmt::format("{}: expected a command, but got only spaces", option));
+  }
+  return words;
+}
+
+std::vector<std::string> launched(const std::vector<std::string>& launcher,
+                                  std::vector<std::string> command, const fs::path& folder) {
+  if (command.front() == "/proc/self/exe") command.front() = fs::read_symlink(command.front());
+  command.push_back(fs::absolute(folder).lexically_normal().string());
+  const bool by_shell = fs::path(launcher.front()).filename() == "ssh";
+  std::vector<std::string> words = launcher;
+  for (const std::string& word : command) words.push_back(by_shell ? shell_word(word) : word);
+  return words;
+}
+
+ProgressReport read_progress(const fs::path& folder) {
+  try {
+    const std::string text = read_file(folder / kProgress, kMostNoteBytes);
+    return report_of(text.substr(0, text.find('\n'))).value_or(ProgressReport{});
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+void write_progress(const fs::path& folder, const ProgressReport& report) {
+  write_message(folder / kProgress, line_of(report));
+}
+
+void ask_to_stop(const fs::path& folder) { write_message(folder / kStopFile, "stop\n"); }
+
+void forget_messages(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove(folder / kStopFile, ignored);
+  fs::remove(folder / kProgress, ignored);
+}
+
+std::vector<ScheduledArm> arms_in(const std::vector<std::string>& folders) {
+  std::vector<ScheduledArm> arms;
+  for (const std::string& folder : folders) {
+    fs::path path = fs::path(folder).lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();  // of "FOLDER/"
+    arms.push_back(arm_in(path));
+  }
+  return arms;
+}
+
+std::string shell_word(std::string word) {
+  constexpr const char* kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,=:+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  for (size_t at = word.find('\''); at != std::string::npos; at = word.find('\'', at + 4)) {
+    word.replace(at, 1, "'\\''");
+  }
+  word.insert(0, 1, '\'');
+  word += '\'';
+  return word;
 }
 
 }  // namespace sextant::lab

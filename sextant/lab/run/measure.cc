@@ -13,17 +13,14 @@
 #include <set>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
-#include "sextant/lab/result/machines.h"
 #include "sextant/lab/result/records.h"
 #include "sextant/lab/result/result.h"
 #include "sextant/lab/run/interruptions.h"
-#include "sextant/lab/run/last_line.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
-#include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/python.h"
 #include "sextant/lab/run/schedule.h"
 #include "sextant/lab/run/worker.h"

@@ -13,8 +13,8 @@
 #include "sextant/base/error.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/data/corpus.h"
+#include "sextant/lab/result/block_losses.h"
 #include "sextant/lab/result/engine_words.h"
-#include "sextant/lab/result/extension.h"
 #include "sextant/lab/result/records.h"
 #include "sextant/lab/result/stretch_candidates.h"
 

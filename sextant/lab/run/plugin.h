@@ -88,7 +88,7 @@ struct Plugin {
   std::string (*obstacle)(const std::filesystem::path& model);
   // L of the model in a folder.
   int64_t (*train_length)(const std::filesystem::path& model);
-  // See evaluate_model.h and extend_model.h.
+  // See evaluate_model.h.
   ModelEvaluation (*evaluate_model)(const EvaluationRequest& request, const OnBlock& on_block);
   Extension (*extend_model)(const EvaluationRequest& request, const OnBlock& on_block);
   void (*write_extended)(const std::filesystem::path& model, const StretchCandidate& candidate,

@@ -12,10 +12,9 @@
 
 #include "sextant/files/write_file.h"
 #include "sextant/lab/result/result.h"
+#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/run/interruptions.h"
-#include "sextant/lab/run/last_line.h"
-#include "sextant/lab/run/launch.h"
-#include "sextant/lab/run/progress.h"
+#include "sextant/lab/run/print.h"
 #include "sextant/lab/run/worker.h"
 
 namespace sextant::lab {

@@ -7,9 +7,10 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/data/corpus.h"
@@ -19,12 +20,11 @@
 #include "sextant/lab/result/model_work.h"
 #include "sextant/lab/result/result.h"
 #include "sextant/lab/run/arm_process.h"
+#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/schedule.h"
-#include "sextant/lab/run/shell_word.h"
 #include "sextant/lab/run/survey_arms.h"
-#include "sextant/lab/run/training_ranks.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {
@@ -187,7 +187,7 @@ std::string next_steps(const TrainModelOptions& options, const Corpus& corpus) {
   std::string words =
       fmt::format("\nNow read longer texts with it:\n  sextant evaluate {} --lengths {}{}\n", model,
                   lengths, text);
-  // Trained frequencies are not stretched: see extend_model.h.
+  // Trained frequencies are not stretched: see evaluate_model.h.
   if (plan.arm.method == "rope" &&
       json::parse(plan.arm.options).value("train", json(false)) != true) {
     words += fmt::format("  sextant extend {} --length {}{}\n", model, longest, text);
@@ -312,6 +312,21 @@ TrainEnd train_model(const TrainModelOptions& options) {
   publish(arm_directory(work, plan.arm), options.directory);
   const fs::path result = arm_directory(work, plan.arm) / kResultFile;
   return say_result(options, read_result(result), corpus);
+}
+
+LaunchedRank training_rank() {
+  const bool by_torchrun = environment_value("RANK") || environment_value("WORLD_SIZE");
+  const std::optional<std::string> tasks = environment_value("SLURM_STEP_NUM_TASKS");
+  if (!by_torchrun && (!tasks || *tasks == "1")) return {};
+  return launched_rank();
+}
+
+void check_rows(int64_t batch, int64_t ranks) {
+  if (batch % ranks != 0) {
+    fail(fmt::format(
+        "training: batch: expected a multiple of {}, the number of processes, but got {}", ranks,
+        batch));
+  }
 }
 
 }  // namespace sextant::lab

@@ -12,10 +12,12 @@
 //    "test": {"blocks": 64, "share": 0.05, ...}, "text": ["book.txt", "folder"]}
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "sextant/base/launched_rank.h"
 #include "sextant/lab/plan/settings.h"
 
 namespace sextant::lab {
@@ -46,9 +48,19 @@ enum class TrainEnd { kDone, kFailed, kStopped };
 
 // Repeating the same call resumes an unfinished training; other settings in the same directory are
 // refused. Processes that torchrun or srun has started train one model together
-// (training_ranks.h): rank 0 does all that one process does, the others compute their share of each
+// (training_rank()): rank 0 does all that one process does, the others compute their share of each
 // step. Prints the model's losses on standard output and progress on standard error. Throws
 // Error.
 TrainEnd train_model(const TrainModelOptions& options);
+
+// The processes that train one model together: `sextant train`, started several times by torchrun
+// or srun. No other command of the laboratory forms a group.
+
+// This process's place in a training. Variables of Slurm count within a step of srun only: a batch
+// script has them as well, and runs once.
+LaunchedRank training_rank();
+
+// Throws Error if the rows of a batch cannot be divided among the ranks.
+void check_rows(int64_t batch, int64_t ranks);
 
 }  // namespace sextant::lab

@@ -6,7 +6,6 @@
 
 #include "sextant/base/error.h"
 #include "sextant/files/checked_bytes.h"
-#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"

@@ -14,6 +14,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 
 #include "sextant/base/error.h"
 #include "sextant/files/write_file.h"
@@ -162,6 +163,15 @@ Ending Worker::finish(std::string& why) {
       why = fmt::format("exit status {}", WEXITSTATUS(status));
       return Ending::kFailed;
   }
+}
+
+std::string last_line(const std::filesystem::path& log) {
+  std::ifstream file(log);
+  std::string line, last;
+  while (std::getline(file, line)) {
+    if (!line.empty()) last = line;
+  }
+  return last;
 }
 
 }  // namespace sextant::lab

@@ -80,4 +80,7 @@ class Worker {
   std::string failure_;
 };
 
+// The last line of a worker's log that is not empty, for messages; empty if there is none.
+std::string last_line(const std::filesystem::path& log);
+
 }  // namespace sextant::lab

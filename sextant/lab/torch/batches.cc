@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "sextant/lab/data/direction_task.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/data/retrieval_task.h"
 

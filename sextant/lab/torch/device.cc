@@ -10,8 +10,8 @@
 
 #include "sextant/attention/attend.h"
 #include "sextant/base/error.h"
-#include "sextant/lab/plan/device_name.h"
 #include "sextant/lab/plan/own_methods.h"
+#include "sextant/lab/plan/settings.h"
 
 namespace sextant::lab {
 namespace {

@@ -1,4 +1,4 @@
-// The devices of libtorch by their names in settings (plan/device_name.h).
+// The devices of libtorch by their names in settings (plan/settings.h).
 #pragma once
 
 #include <c10/core/Device.h>

@@ -63,4 +63,13 @@ Scoring survey_scoring(int64_t train_length, int64_t memory, bool masked = false
 std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_t length,
                           const Reading& reading = {});
 
+// Accuracy of a model on its small task, by sequence length and distance: retrieval, or direction.
+
+// Tests options.texts sequences for each length and each of asked_distances(), the same for every
+// model. task: kPairs or kDirection. on_distance(n, total) is called after each distance; it ends
+// the test by throwing.
+std::vector<AtDistance> accuracies(const Decoder& decoder, Task task,
+                                   const RetrievalOptions& options,
+                                   const std::function<void(int64_t, int64_t)>& on_distance);
+
 }  // namespace sextant::lab

@@ -1,6 +1,7 @@
 // Evaluates a model from a folder on text at several lengths.
 #pragma once
 
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -32,5 +33,15 @@ struct ModelOnText {
 
 // See Plugin::evaluate_model. Throws Error that names the invalid field of the request.
 ModelEvaluation evaluate_model(const EvaluationRequest& request, const OnBlock& on_block);
+
+// Evaluates a trained rope past its training length with every candidate of stretch_candidates.h.
+
+// request.lengths contains L; its last element is the target length. Throws Error if the model's
+// method is not rope or if its frequencies were trained.
+Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block);
+
+// Writes the model with the method of a candidate as a folder: see model_folder.h.
+void write_extended(const std::filesystem::path& model, const StretchCandidate& candidate,
+                    const std::filesystem::path& folder);
 
 }  // namespace sextant::lab

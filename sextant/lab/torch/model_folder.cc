@@ -21,7 +21,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/base/reason.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/safetensors.h"
 #include "sextant/files/write_file.h"

@@ -5,10 +5,8 @@
 #include "sextant/base/error.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/run/arm_process.h"
-#include "sextant/lab/torch/cost.h"
 #include "sextant/lab/torch/device.h"
 #include "sextant/lab/torch/evaluate_model.h"
-#include "sextant/lab/torch/extend_model.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "sextant/lab/torch/own_method.h"
 #include "sextant/lab/torch/probe_encoding.h"
@@ -30,7 +28,7 @@ std::vector<KnownMethod> known_methods() {
   return known;
 }
 
-// Encodings of one's own are checked in Python (run/own_arms.h).
+// Encodings of one's own are checked in Python (run/arm_process.h).
 void check_arms(const Settings& settings, std::span<const Arm> arms) {
   for (const Arm& arm : arms) {
     check_device_of(arm, settings.device);

@@ -17,4 +17,9 @@ std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings);
 Ending run_arm(const std::filesystem::path& directory, const Watch& watch);
 Ending join_training(const std::string& file, const Watch& watch);
 
+// The expected cost of an arm, from a short measurement.
+
+// See Plugin::cost.
+ArmCost cost_of_arm(const Settings& settings, Task task);
+
 }  // namespace sextant::lab

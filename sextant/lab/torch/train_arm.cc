@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/run/print.h"

@@ -18,11 +18,15 @@
 // made on the CPU. A group needs decoders on the CPU.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "sextant/dense/adamw.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/settings.h"
 #include "sextant/lab/run/training_state.h"
@@ -94,5 +98,20 @@ class Trainer {
   Group group_;
   std::unique_ptr<Optimizer> optimizer_;
 };
+
+// The updates of parameters by AdamW and the norm of their gradients: on the CPU by sextant/dense,
+// which passes over memory once, on other devices by functions of libtorch.
+
+// Tensors like the parameter.
+struct Moments {
+  at::Tensor first, second;
+};
+
+// gradient: contiguous, like the parameter `weight`.
+void advance(const dense::AdamW& adamw, const at::Tensor& weight, const Moments& moments,
+             const at::Tensor& gradient);
+
+// The norm of all gradients as one vector; undefined ones are left out.
+double norm_of(std::span<const at::Tensor> gradients);
 
 }  // namespace sextant::lab

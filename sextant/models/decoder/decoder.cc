@@ -18,7 +18,7 @@
 #include "sextant/base/error.h"
 #include "sextant/models/dense_ops.h"
 #include "sextant/models/init.h"
-#include "sextant/torch/operators/plan_cache.h"
+#include "sextant/torch/operators/tensor_plan.h"
 #include "sextant/torch/operators/views.h"
 
 namespace sextant {

@@ -8,7 +8,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/models/decoder/decoder.h"
-#include "sextant/torch/operators/plan_cache.h"
+#include "sextant/torch/operators/tensor_plan.h"
 #include "sextant/torch/operators/views.h"
 
 namespace sextant {

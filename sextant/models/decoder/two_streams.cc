@@ -5,7 +5,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/models/decoder/decoder.h"
-#include "sextant/torch/operators/plan_cache.h"
+#include "sextant/torch/operators/tensor_plan.h"
 
 namespace sextant {
 

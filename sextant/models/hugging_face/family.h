@@ -40,4 +40,20 @@ struct Choice {
 // Throws Error if the options are not those of the method.
 Choice choose_family(const ModelConfig& config);
 
+// The field names of a decoder's sizes in config.json, by family.
+
+// nullptr: the family has no such field.
+struct Keys {
+  const char *width, *layers, *heads, *key_heads, *mlp_width, *length, *epsilon, *activation;
+};
+Keys keys_of(Family family);
+
+// Whether head_dim is a field of its own and need not be width / heads.
+inline bool has_head_dim(Family family) {
+  return family == Family::kLlama || family == Family::kMistral || family == Family::kArcee;
+}
+
+// "gelu" (the exact function), "relu2"; "silu" for SwiGLU.
+const char* word_of(Activation activation);
+
 }  // namespace sextant::hugging_face

@@ -3,11 +3,33 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
-
-#include "sextant/rope_config/families/value.h"
+#include <utility>
 
 namespace sextant {
+
+// The value of a name or an expression: either owned, or borrowed without a copy from a file that
+// outlives it. Copies would be costly since lists by layer are evaluated for each layer.
+class Value {
+ public:
+  Value(nlohmann::json own) : own_(std::move(own)) {}  // NOLINT: implicit, as json's are
+  static Value borrowed(const nlohmann::json& other) {
+    Value value{nlohmann::json()};
+    value.other_ = &other;
+    return value;
+  }
+
+  const nlohmann::json& get() const { return other_ != nullptr ? *other_ : own_; }
+  // A value within this one.
+  Value part(const nlohmann::json& within) const {
+    return other_ != nullptr ? borrowed(within) : Value(within);
+  }
+
+ private:
+  nlohmann::json own_;
+  const nlohmann::json* other_ = nullptr;
+};
 
 // Returns the value of a name, null if there is none. A borrowed value must outlive the evaluation.
 using ValueOf = std::function<Value(const std::string&)>;

@@ -9,8 +9,8 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/expression.h"
+#include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/hugging_face.h"
-#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 

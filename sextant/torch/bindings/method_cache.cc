@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/torch/named_operands.h"
 
 namespace sextant {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/operators/plan_cache.h"
+#include "sextant/torch/operators/tensor_plan.h"
 
 namespace sextant {
 

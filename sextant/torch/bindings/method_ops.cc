@@ -21,7 +21,6 @@
 #include "sextant/torch/bindings/check_call.h"
 #include "sextant/torch/bindings/method_cache.h"
 #include "sextant/torch/bindings/opaque_call.h"
-#include "sextant/torch/bindings/without_autocast.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/operators/operator_tags.h"
 #include "sextant/torch/to_float.h"

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "sextant/base/error.h"
-#include "sextant/torch/bindings/without_autocast.h"
 #include "sextant/torch/operators/checkpointed.h"
 
 namespace sextant {

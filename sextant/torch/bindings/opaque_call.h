@@ -9,6 +9,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 namespace sextant {
 
@@ -20,5 +21,13 @@ void call_differentiably(const c10::OperatorHandle& op, torch::jit::Stack* stack
 // For the backward operator: with tensors in memory, and without.
 void call_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 void backward_shapes(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// torch.autocast during the tensor code of methods.
+
+// Products of methods, such as DeBERTa's projections, keep their type on a CUDA device.
+struct WithoutCudaAutocast {
+  const c10::impl::ExcludeDispatchKeyGuard guard{
+      c10::DispatchKeySet(c10::DispatchKey::AutocastCUDA)};
+};
 
 }  // namespace sextant

@@ -1,8 +1,13 @@
 // Tables of encodings as operators for Python: slopes, buckets, sinusoids, spectra and their exact
 // cosines. None is differentiable; all results are float64 or int64 on the CPU.
+//
+// Positions that are computed from parameters, as operators for Python. They are ordinary tensor
+// code, which autograd records.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/cos.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/sin.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -13,7 +18,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/position/binary.h"
 #include "sextant/position/buckets.h"
 #include "sextant/position/clock.h"
@@ -23,6 +28,9 @@
 #include "sextant/position/slopes.h"
 #include "sextant/position/spectrum.h"
 #include "sextant/rope_config/hugging_face.h"
+#include "sextant/torch/methods/shared/complex_words.h"
+#include "sextant/torch/methods/shared/recurrences.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {
@@ -33,17 +41,11 @@ std::span<const int64_t> integers(const std::string& name, const at::Tensor& x) 
   return {x.data_ptr<int64_t>(), static_cast<size_t>(x.numel())};
 }
 
-at::Tensor doubles(const std::vector<double>& values, at::IntArrayRef sizes) {
-  at::Tensor result = at::empty(sizes, at::kDouble);
-  std::ranges::copy(values, result.data_ptr<double>());
-  return result;
-}
-
 // Slopes interpolated from train_length to length, or not if both are 0.
 at::Tensor slopes(int64_t heads, double max_bias, int64_t train_length, int64_t length) {
   const double scale =
       train_length == 0 && length == 0 ? 1 : interpolated_slope(train_length, length);
-  return doubles(alibi_slopes(heads, max_bias), {heads}) * scale;
+  return tensor_of(alibi_slopes(heads, max_bias), {heads}) * scale;
 }
 
 // [heads, distances]. strength: one factor for all heads, or none.
@@ -61,7 +63,7 @@ at::Tensor sandwich_bias(const at::Tensor& distances, int64_t heads, int64_t wid
            std::to_string(ratio));
     std::ranges::fill(factors, *strength);
   }
-  return doubles(factors, {heads, 1}) * doubles(curve, {1, static_cast<int64_t>(curve.size())});
+  return tensor_of(factors, {heads, 1}) * tensor_of(curve, {1, static_cast<int64_t>(curve.size())});
 }
 
 template <class F>
@@ -92,32 +94,37 @@ at::Tensor sinusoid(const at::Tensor& positions, int64_t width, const std::strin
                        .layout = sinusoid_layout(layout, "sinusoid: layout"),
                        .max_timescale = max_timescale,
                        .min_timescale = min_timescale});
-  return doubles(rule.rows(integers("sinusoid: positions", positions)), {positions.numel(), width});
+  return tensor_of(rule.rows(integers("sinusoid: positions", positions)),
+                   {positions.numel(), width});
 }
 
 at::Tensor clock(const at::Tensor& positions, at::IntArrayRef periods) {
   const std::vector<int64_t> all = periods.vec();
-  return doubles(clock_rows(all, integers("clock: positions", positions)),
-                 {positions.numel(), static_cast<int64_t>(2 * all.size())});
+  return tensor_of(clock_rows(all, integers("clock: positions", positions)),
+                   {positions.numel(), static_cast<int64_t>(2 * all.size())});
 }
 
 at::Tensor alien_clock(const at::Tensor& positions, double ratio, int64_t hands) {
-  return doubles(alien_clock_rows(ratio, hands, integers("alien_clock: positions", positions)),
-                 {positions.numel(), 2 * hands});
+  return tensor_of(alien_clock_rows(ratio, hands, integers("alien_clock: positions", positions)),
+                   {positions.numel(), 2 * hands});
 }
 
 at::Tensor binary(const at::Tensor& positions, int64_t bits, bool signs) {
   const BinaryLevels levels = signs ? BinaryLevels::kMinusOneOne : BinaryLevels::kZeroOne;
-  return doubles(binary_rows(bits, levels, integers("binary: positions", positions)),
-                 {positions.numel(), bits});
+  return tensor_of(binary_rows(bits, levels, integers("binary: positions", positions)),
+                   {positions.numel(), bits});
 }
 
-// theta_f in radians per position, [dim / 2].
-at::Tensor rope_frequencies(int64_t dim, double base) {
+// In radians per position, [pairs].
+at::Tensor frequencies_of(const Spectrum& spectrum) {
   std::vector<double> frequencies;
-  for (const Spectrum::Pair& pair : rotary({.dim = dim, .base = base}).pairs)
+  for (const Spectrum::Pair& pair : spectrum.pairs)
     frequencies.push_back(static_cast<double>(pair.frequency));
-  return doubles(frequencies, {static_cast<int64_t>(frequencies.size())});
+  return tensor_of(frequencies, {static_cast<int64_t>(frequencies.size())});
+}
+
+at::Tensor rope_frequencies(int64_t dim, double base) {
+  return frequencies_of(rotary({.dim = dim, .base = base}));
 }
 
 // XPOS's growth of each pair per position, natural log, [dim / 2]. xi: the factor per position of
@@ -130,16 +137,12 @@ at::Tensor xpos_growth(int64_t dim, double gamma, double scale_base, c10::option
   const Spectrum grown = xi ? with_uniform_growth(plain, *xi) : with_xpos(plain, gamma, scale_base);
   std::vector<double> growth;
   for (const Spectrum::Pair& pair : grown.pairs) growth.push_back(pair.growth);
-  return doubles(growth, {static_cast<int64_t>(growth.size())});
+  return tensor_of(growth, {static_cast<int64_t>(growth.size())});
 }
 
 // The frequencies [dim / 2], the gain, and a further factor on scores.
 std::tuple<at::Tensor, double, double> described(const Spectrum& spectrum, double score_factor) {
-  std::vector<double> frequencies;
-  for (const Spectrum::Pair& pair : spectrum.pairs)
-    frequencies.push_back(static_cast<double>(pair.frequency));
-  return {doubles(frequencies, {static_cast<int64_t>(frequencies.size())}), spectrum.gain,
-          score_factor};
+  return {frequencies_of(spectrum), spectrum.gain, score_factor};
 }
 
 // The same for a stretch in Hugging Face's format and a sequence of `length` tokens.
@@ -184,9 +187,9 @@ at::Tensor query_factors_op(const at::Tensor& positions, const std::string& law,
         "query_factors: law: expected one of none, logn, logn-unclipped, ssmax, llama4, "
         "ministral, but got \"" +
         law + "\"");
-  return doubles(query_factors({static_cast<QueryLaw>(found - names.begin()), length, strength},
-                               integers("query_factors: positions", positions)),
-                 {positions.numel()});
+  return tensor_of(query_factors({static_cast<QueryLaw>(found - names.begin()), length, strength},
+                                 integers("query_factors: positions", positions)),
+                   {positions.numel()});
 }
 
 // cos and sin of position * theta_f, [positions, dim / 2] each, exact at any position.
@@ -201,7 +204,42 @@ std::tuple<at::Tensor, at::Tensor> rope_cos_sin(const at::Tensor& positions, int
       sines.push_back(angle.sin);
     }
   const std::vector<int64_t> sizes = {positions.numel(), static_cast<int64_t>(plan.pairs.size())};
-  return {doubles(cosines, sizes), doubles(sines, sizes)};
+  return {tensor_of(cosines, sizes), tensor_of(sines, sizes)};
+}
+
+bool second(const std::string& option, const std::string& value, const char* first,
+            const char* other) {
+  if (value != first && value != other)
+    fail(option + ": expected " + first + " or " + other + ", but got \"" + value + "\"");
+  return value == other;
+}
+
+at::Tensor floater(const at::Tensor& start, at::TensorList weights, int64_t length,
+                   const std::string& flow, const std::string& gradient) {
+  return floater_positions(
+      start, weights.vec(), length,
+      second("floater_positions: flow", flow, "linear", "convolution") ? Flow::kConvolution
+                                                                       : Flow::kLinear,
+      second("floater_positions: gradient", gradient, "solver", "adjoint") ? FlowGradient::kAdjoint
+                                                                           : FlowGradient::kSolver);
+}
+
+at::Tensor gru(const at::Tensor& h0, at::TensorList weights, int64_t length) {
+  return gru_positions(h0, weights.vec(), length);
+}
+
+// r e^{i (w pos + theta)} of each token (Wang et al. 2020): ids and positions [batch, length];
+// amplitudes r [tokens, D]; frequencies w [tokens, D], [D] or [tokens, 1]; phases theta [tokens,
+// D], zeros in the official code. Real and imaginary parts, [batch, length, D] each.
+std::tuple<at::Tensor, at::Tensor> complex_embedding(const at::Tensor& ids,
+                                                     const at::Tensor& positions,
+                                                     const at::Tensor& r, const at::Tensor& w,
+                                                     at::TensorList theta) {
+  const at::Tensor rotary_positions = positions.to(r.options()).unsqueeze(-1);
+  const at::Tensor angle =
+      angles_of_token_ids(ids, rotary_positions, w, theta.empty() ? at::Tensor() : theta[0]);
+  const at::Tensor amplitude = of_words(r, ids);
+  return {amplitude * angle.cos(), amplitude * angle.sin()};
 }
 
 }  // namespace
@@ -245,6 +283,17 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
   library.def("rope_frequencies(int dim, float base=10000.0) -> Tensor", rope_frequencies);
   library.def("rope_cos_sin(Tensor positions, int dim, float base=10000.0) -> (Tensor, Tensor)",
               rope_cos_sin);
+  library.def(
+      "floater_positions(Tensor start, Tensor[] weights, int length, str flow='linear', "
+      "str gradient='solver') -> Tensor",
+      floater);
+  library.def("gru_positions(Tensor h0, Tensor[] weights, int length) -> Tensor", gru);
+  library.def("tanh_positions(Tensor start, Tensor weight, Tensor bias, int length) -> Tensor",
+              tanh_positions);
+  library.def(
+      "complex_embedding(Tensor ids, Tensor positions, Tensor r, Tensor w, Tensor[] theta) -> "
+      "(Tensor, Tensor)",
+      complex_embedding);
 }
 
 }  // namespace sextant

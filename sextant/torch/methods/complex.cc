@@ -66,16 +66,9 @@ class Complex final : public Method {
     using Init = ParameterSpec::Init;
     std::vector<ParameterSpec> specs;
     if (options_.amplitude != Per::kNothing)
-      specs.push_back({.name = "amplitude_emb",
-                       .sizes = sizes(options_.amplitude),
-                       .init = Init::kNormal,
-                       .init_high = 1,
-                       .weight_decay = true});
+      specs.push_back(ParameterSpec::normal("amplitude_emb", sizes(options_.amplitude), 1, true));
     if (options_.frequency == Per::kWord)
-      specs.push_back({.name = "frequency_emb",
-                       .sizes = sizes(options_.frequency),
-                       .init = Init::kNormal,
-                       .init_high = 0.02});
+      specs.push_back(ParameterSpec::normal("frequency_emb", sizes(options_.frequency), 0.02));
     else
       specs.push_back({.name = "frequency_emb",
                        .sizes = sizes(options_.frequency),

@@ -57,10 +57,8 @@ class Deberta final : public Method {
 
   std::vector<ParameterSpec> parameters() const override {
     using Init = ParameterSpec::Init;
-    std::vector<ParameterSpec> specs = {{.name = "rel_embeddings.weight",
-                                         .sizes = {2 * span(), width_},
-                                         .init = Init::kNormal,
-                                         .init_high = 0.02}};
+    std::vector<ParameterSpec> specs = {
+        ParameterSpec::normal("rel_embeddings.weight", {2 * span(), width_}, 0.02)};
     if (options_.norm) {
       specs.push_back({.name = "LayerNorm.weight", .sizes = {width_}, .init = Init::kOnes});
       specs.push_back({.name = "LayerNorm.bias", .sizes = {width_}});

@@ -33,7 +33,6 @@
 
 #include "sextant/position/stretch/yarn.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/key_ranges.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
 #include "sextant/torch/methods/shared/tensors.h"

@@ -34,27 +34,16 @@ struct EmdOptions {
 class Emd final : public MethodWrapper {
  public:
   Emd(std::unique_ptr<Method> of, const EmdOptions& options)
-      : MethodWrapper(std::move(of)), options_(options) {}
+      : MethodWrapper(std::move(of), 1), options_(options) {}
 
   bool relative() const override { return false; }
 
   // The wrapped method's parameters, then p.
   std::vector<ParameterSpec> parameters() const override {
     std::vector<ParameterSpec> specs = MethodWrapper::parameters();
-    specs.push_back({.name = "position_embeddings.weight",
-                     .sizes = {options_.rows, options_.width},
-                     .init = ParameterSpec::Init::kNormal,
-                     .init_high = options_.init_std});
+    specs.push_back(ParameterSpec::normal("position_embeddings.weight",
+                                          {options_.rows, options_.width}, options_.init_std));
     return specs;
-  }
-
-  at::Tensor embed(const at::Tensor& x, const Layout& layout,
-                   Parameters parameters) const override {
-    return MethodWrapper::embed(x, layout, others(parameters));
-  }
-  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
-             Parameters parameters) const override {
-    MethodWrapper::apply(operands, layout, layer, others(parameters));
   }
 
   at::Tensor embed_last(const at::Tensor& x, const Layout& layout,
@@ -69,8 +58,6 @@ class Emd final : public MethodWrapper {
   int64_t last_layer_runs() const override { return options_.runs; }
 
  private:
-  static Parameters others(Parameters all) { return all.first(all.size() - 1); }
-
   EmdOptions options_;
 };
 

@@ -59,11 +59,7 @@ class Fire final : public Method {
     for (int64_t n = 0; n < options_.networks; ++n) {
       const std::string of = options_.networks > 1 ? "layers." + std::to_string(n) + "." : "";
       const auto uniform = [&](const char* name, std::vector<int64_t> sizes, double high) {
-        specs.push_back({.name = of + name,
-                         .sizes = std::move(sizes),
-                         .init = Init::kUniform,
-                         .init_low = -high,
-                         .init_high = high});
+        specs.push_back(ParameterSpec::uniform(of + name, std::move(sizes), high));
       };
       specs.push_back({.name = of + "c", .initial = tensor_of(std::vector{options_.c}, {})});
       specs.push_back({.name = of + "L_multiplier", .init = Init::kOnes});

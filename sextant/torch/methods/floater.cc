@@ -18,14 +18,11 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/layer_positions.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/recurrences.h"
 
 namespace sextant {
 namespace {
-
-using Init = ParameterSpec::Init;
 
 class Floater final : public Method {
  public:
@@ -44,35 +41,24 @@ class Floater final : public Method {
       return std::sqrt(6 / (fan_in + fan_out));
     };
     const double start = xavier(static_cast<double>(layers_ * width_), 3.0 * width_);
-    std::vector<ParameterSpec> specs = {{.name = "proj_bias",
-                                         .sizes = {3, layers_, width_},
-                                         .init = Init::kUniform,
-                                         .init_low = -start,
-                                         .init_high = start}};
+    std::vector<ParameterSpec> specs = {
+        ParameterSpec::uniform("proj_bias", {3, layers_, width_}, start)};
     if (flow_ == Flow::kLinear) {
       const double std = std::sqrt(2 / (2.0 * width_ + 1));
       for (const char* layer : {"layers.0.linear.", "layers.2.linear."}) {
-        specs.push_back({.name = std::string(layer) + "weight",
-                         .sizes = {width_, width_ + 1},
-                         .init = Init::kNormal,
-                         .init_high = std});
+        specs.push_back(
+            ParameterSpec::normal(std::string(layer) + "weight", {width_, width_ + 1}, std));
         specs.push_back({.name = std::string(layer) + "bias", .sizes = {width_}});
       }
       return specs;
     }
     const double bound = xavier(5.0 * (layers_ + 1), 5.0 * channels_);
     const double bound_back = xavier(5.0 * layers_, 5.0 * (channels_ + 1));
-    specs.push_back({.name = "layers.0.conv.weight",
-                     .sizes = {channels_, layers_ + 1, 5},
-                     .init = Init::kUniform,
-                     .init_low = -bound,
-                     .init_high = bound});
+    specs.push_back(
+        ParameterSpec::uniform("layers.0.conv.weight", {channels_, layers_ + 1, 5}, bound));
     specs.push_back({.name = "layers.0.conv.bias", .sizes = {channels_}});
-    specs.push_back({.name = "layers.2.conv_tr.weight",
-                     .sizes = {channels_ + 1, layers_, 5},
-                     .init = Init::kUniform,
-                     .init_low = -bound_back,
-                     .init_high = bound_back});
+    specs.push_back(
+        ParameterSpec::uniform("layers.2.conv_tr.weight", {channels_ + 1, layers_, 5}, bound_back));
     specs.push_back({.name = "layers.2.conv_tr.bias", .sizes = {layers_}});
     return specs;
   }

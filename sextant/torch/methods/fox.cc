@@ -70,11 +70,8 @@ class Fox final : public Method {
     std::vector<ParameterSpec> specs;
     for (int64_t n = 0; n < shape_.layers; ++n) {
       const std::string of = shape_.layers > 1 ? "layers." + std::to_string(n) + ".attn." : "";
-      specs.push_back({.name = of + "fgate_proj.weight",
-                       .sizes = {shape_.heads, shape_.width},
-                       .init = ParameterSpec::Init::kNormal,
-                       .init_high = 0.02,
-                       .weight_decay = true});
+      specs.push_back(ParameterSpec::normal(of + "fgate_proj.weight", {shape_.heads, shape_.width},
+                                            0.02, true));
       specs.push_back({.name = of + "fgate_proj.bias", .sizes = {shape_.heads}});
     }
     return specs;

@@ -32,10 +32,7 @@ class Hierarchical final : public Method {
   bool relative() const override { return false; }
   int64_t added_channels() const override { return width_; }
   std::vector<ParameterSpec> parameters() const override {
-    return {{.name = "position_embeddings.weight",
-             .sizes = {rows_, width_},
-             .init = ParameterSpec::Init::kNormal,
-             .init_high = init_std_}};
+    return {ParameterSpec::normal("position_embeddings.weight", {rows_, width_}, init_std_)};
   }
 
   at::Tensor embed(const at::Tensor& x, const Layout& layout,

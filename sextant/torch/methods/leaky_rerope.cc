@@ -14,45 +14,21 @@
 // on in the official code.
 #include <nlohmann/json_fwd.hpp>
 
-#include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/piecewise_rotary.h"
-#include "sextant/torch/methods/shared/rotary_plan.h"
 
 namespace sextant {
 namespace {
 
-class LeakyRerope final : public Method {
- public:
-  LeakyRerope(const Spectrum& spectrum, int64_t window, double factor, int64_t log_n)
-      : within_(rotation(spectrum)),
-        beyond_(rotation(slowed(spectrum, factor))),
-        offset_(phases(spectrum, Real(static_cast<double>(window)) * (Real(1) - Real(1) / factor))),
-        window_(window),
-        log_n_(log_n) {}
-
-  bool relative() const override { return log_n_ == 0; }
-
-  void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
-    scale_by_log_n(operands, layout, log_n_);
-    turn_within_and_beyond(operands, layout, within_, window_,
-                           {.rotation = beyond_,
-                            .query_rotary_positions = query_rotary_positions(layout, 1),
-                            .key_rotary_positions = key_rotary_positions(layout, 1),
-                            .offset = offset_});
-  }
-
- private:
-  Rotation within_, beyond_;
-  std::vector<Turns> offset_;
-  int64_t window_, log_n_;
-};
-
 std::unique_ptr<Method> make_leaky_rerope(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("leaky-rerope", json);
-  return std::make_unique<LeakyRerope>(one_axis_spectrum(options, shape),
-                                       window_length(options, (shape.train_length + 1) / 2),
-                                       options.number("factor", 1e-6, 1e12), log_n_length(options));
+  const Spectrum spectrum = one_axis_spectrum(options, shape);
+  const int64_t window = window_length(options, (shape.train_length + 1) / 2);
+  const double factor = options.number("factor", 1e-6, 1e12);
+  const Real offset = Real(static_cast<double>(window)) * (Real(1) - Real(1) / factor);
+  PiecewiseRotary::Far far = {.rotation = rotation(slowed(spectrum, factor)),
+                              .positions = [](const at::Tensor& at) { return at; },
+                              .offset = phases(spectrum, offset)};
+  return std::make_unique<PiecewiseRotary>(spectrum, std::move(far), window, log_n_length(options));
 }
 
 }  // namespace

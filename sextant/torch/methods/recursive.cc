@@ -29,15 +29,12 @@
 
 #include "sextant/base/error.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/layer_positions.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/recurrences.h"
 #include "sextant/torch/operators/device_constants.h"
 
 namespace sextant {
 namespace {
-
-using Init = ParameterSpec::Init;
 
 class TanhRecurrence final : public Method {
  public:
@@ -47,12 +44,8 @@ class TanhRecurrence final : public Method {
   int64_t added_channels() const override { return width_; }
   std::vector<ParameterSpec> parameters() const override {
     const double std = 1 / std::sqrt(static_cast<double>(width_));
-    return {{.name = "p0", .sizes = {width_}, .init = Init::kNormal, .init_high = 1},
-            {.name = "W",
-             .sizes = {width_, width_},
-             .init = Init::kNormal,
-             .init_high = std,
-             .weight_decay = true},
+    return {ParameterSpec::normal("p0", {width_}, 1),
+            ParameterSpec::normal("W", {width_, width_}, std, true),
             {.name = "b", .sizes = {width_}}};
   }
 
@@ -76,11 +69,7 @@ class GruRecurrence final : public Method {
   std::vector<ParameterSpec> parameters() const override {
     const double bound = 1 / std::sqrt(static_cast<double>(width_));
     const auto uniform = [&](const std::string& name, std::vector<int64_t> sizes) {
-      return ParameterSpec{.name = name,
-                           .sizes = std::move(sizes),
-                           .init = Init::kUniform,
-                           .init_low = -bound,
-                           .init_high = bound};
+      return ParameterSpec::uniform(name, std::move(sizes), bound);
     };
     std::vector<ParameterSpec> specs = {uniform("p0", {kDepth, 3, layers_, width_})};
     for (int64_t layer = 0; layer < kDepth; ++layer) {
@@ -116,12 +105,7 @@ class InputRecurrence final : public Method {
     const int64_t rows = (cell_ == InputCell::kGru ? 3 : 1) * width_;
     const auto uniform = [&](const char* name, std::vector<int64_t> sizes) {
       const bool matrix = sizes.size() == 2;
-      return ParameterSpec{.name = name,
-                           .sizes = std::move(sizes),
-                           .init = Init::kUniform,
-                           .init_low = -bound,
-                           .init_high = bound,
-                           .weight_decay = matrix};
+      return ParameterSpec::uniform(name, std::move(sizes), bound, matrix);
     };
     return {uniform("weight_ih_l0", {rows, width_}), uniform("weight_hh_l0", {rows, width_}),
             uniform("bias_ih_l0", {rows}), uniform("bias_hh_l0", {rows})};

@@ -33,11 +33,9 @@ class RelativeKey final : public Method {
   std::vector<ParameterSpec> parameters() const override {
     std::vector<ParameterSpec> specs;
     for (int64_t layer = 0; layer < layers_; ++layer)
-      specs.push_back(
-          {.name = "layer." + std::to_string(layer) + ".attention.self.distance_embedding.weight",
-           .sizes = {2 * positions_ - 1, head_dim_},
-           .init = ParameterSpec::Init::kNormal,
-           .init_high = init_std_});
+      specs.push_back(ParameterSpec::normal(
+          "layer." + std::to_string(layer) + ".attention.self.distance_embedding.weight",
+          {2 * positions_ - 1, head_dim_}, init_std_));
     return specs;
   }
 

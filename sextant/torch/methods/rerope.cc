@@ -14,44 +14,19 @@
 // official code.
 #include <nlohmann/json_fwd.hpp>
 
-#include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/piecewise_rotary.h"
-#include "sextant/torch/methods/shared/rotary_plan.h"
 
 namespace sextant {
 namespace {
 
-class Rerope final : public Method {
- public:
-  Rerope(const Spectrum& spectrum, int64_t window, int64_t log_n)
-      : rotation_(rotation(spectrum)),
-        offset_(phases(spectrum, static_cast<double>(window))),
-        window_(window),
-        log_n_(log_n) {}
-
-  bool relative() const override { return log_n_ == 0; }
-
-  void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
-    scale_by_log_n(operands, layout, log_n_);
-    turn_within_and_beyond(operands, layout, rotation_, window_,
-                           {.rotation = rotation_,
-                            .query_rotary_positions = query_rotary_positions(layout, 1).mul(0),
-                            .key_rotary_positions = key_rotary_positions(layout, 1).mul(0),
-                            .offset = offset_});
-  }
-
- private:
-  Rotation rotation_;
-  std::vector<Turns> offset_;
-  int64_t window_, log_n_;
-};
-
 std::unique_ptr<Method> make_rerope(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("rerope", json);
-  return std::make_unique<Rerope>(one_axis_spectrum(options, shape),
-                                  window_length(options, (shape.train_length + 1) / 2),
-                                  log_n_length(options));
+  const Spectrum spectrum = one_axis_spectrum(options, shape);
+  const int64_t window = window_length(options, (shape.train_length + 1) / 2);
+  PiecewiseRotary::Far far = {.rotation = rotation(spectrum),
+                              .positions = [](const at::Tensor& at) { return at.mul(0); },
+                              .offset = phases(spectrum, static_cast<double>(window))};
+  return std::make_unique<PiecewiseRotary>(spectrum, std::move(far), window, log_n_length(options));
 }
 
 }  // namespace

@@ -27,7 +27,6 @@
 #include "sextant/position/spectrum.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/options.h"
-#include "sextant/torch/methods/shared/rotary_method.h"
 #include "sextant/torch/methods/shared/rotary_options.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
 #include "sextant/torch/methods/shared/tensors.h"

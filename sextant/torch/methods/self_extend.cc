@@ -15,40 +15,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/piecewise_rotary.h"
-#include "sextant/torch/methods/shared/rotary_plan.h"
 
 namespace sextant {
 namespace {
-
-class SelfExtend final : public Method {
- public:
-  SelfExtend(const Spectrum& spectrum, int64_t window, int64_t group, Real offset, int64_t log_n)
-      : rotation_(rotation(spectrum)),
-        offset_(phases(spectrum, offset)),
-        window_(window),
-        group_(group),
-        log_n_(log_n) {}
-
-  bool relative() const override { return false; }
-
-  void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
-    scale_by_log_n(operands, layout, log_n_);
-    turn_within_and_beyond(
-        operands, layout, rotation_, window_,
-        {.rotation = rotation_,
-         .query_rotary_positions = at::floor_divide(query_rotary_positions(layout, 1), group_),
-         .key_rotary_positions = at::floor_divide(key_rotary_positions(layout, 1), group_),
-         .offset = offset_});
-  }
-
- private:
-  Rotation rotation_;
-  std::vector<Turns> offset_;
-  int64_t window_, group_, log_n_;
-};
 
 std::unique_ptr<Method> make_self_extend(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("self-extend", json);
@@ -58,9 +28,13 @@ std::unique_ptr<Method> make_self_extend(const ModelShape& shape, const nlohmann
   const int64_t whole_groups = window / group;
   const Real groups = paper ? Real(static_cast<double>(whole_groups))
                             : Real(static_cast<double>(window)) / Real(static_cast<double>(group));
-  return std::make_unique<SelfExtend>(one_axis_spectrum(options, shape), window, group,
-                                      Real(static_cast<double>(window)) - groups,
-                                      log_n_length(options));
+  const Spectrum spectrum = one_axis_spectrum(options, shape);
+  PiecewiseRotary::Far far = {
+      .rotation = rotation(spectrum),
+      .positions = [group](const at::Tensor& at) { return at::floor_divide(at, group); },
+      .offset = phases(spectrum, Real(static_cast<double>(window)) - groups)};
+  return std::make_unique<PiecewiseRotary>(spectrum, std::move(far), window, log_n_length(options),
+                                           /*relative=*/false);
 }
 
 }  // namespace

@@ -32,12 +32,9 @@ class Shaw final : public Method {
     std::vector<ParameterSpec> specs;
     const auto add = [&](const std::string& side) {
       for (int64_t layer = 0; layer < layers_; ++layer)
-        specs.push_back({.name = "layer_" + std::to_string(layer) + ".relative_positions_" + side +
-                                 ".embeddings",
-                         .sizes = {rows, head_dim_},
-                         .init = ParameterSpec::Init::kUniform,
-                         .init_low = -range,
-                         .init_high = range});
+        specs.push_back(ParameterSpec::uniform(
+            "layer_" + std::to_string(layer) + ".relative_positions_" + side + ".embeddings",
+            {rows, head_dim_}, range));
     };
     add("keys");
     if (values_) add("values");

@@ -17,7 +17,9 @@ namespace {
 class Sink final : public MethodWrapper {
  public:
   Sink(std::unique_ptr<Method> of, const ModelShape& shape)
-      : MethodWrapper(std::move(of)), layers_(shape.layers), heads_(shape.heads) {}
+      : MethodWrapper(std::move(of), static_cast<size_t>(shape.layers)),
+        layers_(shape.layers),
+        heads_(shape.heads) {}
 
   // The wrapped method's parameters, then the sinks of each layer.
   std::vector<ParameterSpec> parameters() const override {
@@ -29,27 +31,13 @@ class Sink final : public MethodWrapper {
     return specs;
   }
 
-  at::Tensor embed(const at::Tensor& x, const Layout& layout,
-                   Parameters parameters) const override {
-    return MethodWrapper::embed(x, layout, others(parameters));
-  }
-
-  at::Tensor embed_last(const at::Tensor& x, const Layout& layout,
-                        Parameters parameters) const override {
-    return MethodWrapper::embed_last(x, layout, others(parameters));
-  }
-
   void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    MethodWrapper::apply(operands, layout, layer, others(parameters));
+    MethodWrapper::apply(operands, layout, layer, parameters);
     operands.sink = of_layer(parameters.last(static_cast<size_t>(layers_)), layer);
   }
 
  private:
-  Parameters others(Parameters all) const {
-    return all.first(all.size() - static_cast<size_t>(layers_));
-  }
-
   int64_t layers_, heads_;
 };
 

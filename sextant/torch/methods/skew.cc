@@ -44,11 +44,9 @@ class Skew final : public Method {
     std::vector<ParameterSpec> specs;
     const auto add = [&](const std::string& side) {
       for (int64_t layer = 0; layer < shape_.layers; ++layer)
-        specs.push_back(
-            {.name = "layer_" + std::to_string(layer) + "." + side + "_relative_embeddings",
-             .sizes = sizes,
-             .init = ParameterSpec::Init::kNormal,
-             .init_high = 1 / std::sqrt(static_cast<double>(shape_.head_dim))});
+        specs.push_back(ParameterSpec::normal(
+            "layer_" + std::to_string(layer) + "." + side + "_relative_embeddings", sizes,
+            1 / std::sqrt(static_cast<double>(shape_.head_dim))));
     };
     add("key");
     if (options_.values) add("value");

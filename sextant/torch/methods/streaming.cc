@@ -20,9 +20,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/key_ranges.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {

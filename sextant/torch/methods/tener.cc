@@ -43,10 +43,9 @@ class Tener final : public Method {
     std::vector<ParameterSpec> specs;
     for (const char* bias : {"r_r_bias", "r_w_bias"})
       for (int64_t layer = 0; layer < shape_.layers; ++layer)
-        specs.push_back({.name = "layers." + std::to_string(layer) + ".self_attn." + bias,
-                         .sizes = {shape_.heads, shape_.head_dim},
-                         .init = ParameterSpec::Init::kNormal,
-                         .init_high = xavier});
+        specs.push_back(
+            ParameterSpec::normal("layers." + std::to_string(layer) + ".self_attn." + bias,
+                                  {shape_.heads, shape_.head_dim}, xavier));
     return specs;
   }
 

@@ -45,10 +45,7 @@ class TransformerXl final : public Method {
     std::vector<ParameterSpec> specs;
     const auto add = [&](int64_t layer, const std::string& name, std::vector<int64_t> sizes) {
       const std::string prefix = layer < 0 ? "" : "layers." + std::to_string(layer) + ".dec_attn.";
-      specs.push_back({.name = prefix + name,
-                       .sizes = std::move(sizes),
-                       .init = ParameterSpec::Init::kNormal,
-                       .init_high = options_.init_std});
+      specs.push_back(ParameterSpec::normal(prefix + name, std::move(sizes), options_.init_std));
     };
     for (const char* bias : {"r_w_bias", "r_r_bias"})
       for (int64_t n = 0; n < biases(); ++n)

@@ -69,8 +69,7 @@ class Tupe final : public Method {
     using Init = ParameterSpec::Init;
     const int64_t width = shape_.width, out = shape_.heads * shape_.head_dim;
     const auto normal = [](const std::string& name, std::vector<int64_t> sizes) {
-      return ParameterSpec{
-          .name = name, .sizes = std::move(sizes), .init = Init::kNormal, .init_high = 0.02};
+      return ParameterSpec::normal(name, std::move(sizes), 0.02);
     };
     std::vector<ParameterSpec> specs = {
         normal("pos.weight", {max_positions_ + 1, width}),

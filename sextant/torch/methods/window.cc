@@ -18,9 +18,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/key_ranges.h"
 #include "sextant/torch/methods/shared/method_wrapper.h"
 #include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {

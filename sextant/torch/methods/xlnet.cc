@@ -98,10 +98,9 @@ class Xlnet final : public Method {
     std::vector<ParameterSpec> specs;
     const auto add = [&](const char* name, const std::vector<int64_t>& sizes, bool untied) {
       for (int64_t n = 0; n < (untied ? shape_.layers : 1); ++n)
-        specs.push_back({.name = (untied ? "layer." + std::to_string(n) + ".rel_attn." : "") + name,
-                         .sizes = sizes,
-                         .init = ParameterSpec::Init::kNormal,
-                         .init_high = options_.init_std});
+        specs.push_back(ParameterSpec::normal(
+            (untied ? "layer." + std::to_string(n) + ".rel_attn." : "") + name, sizes,
+            options_.init_std));
     };
     add("r_w_bias", {heads, head_dim}, options_.untied);
     add("r_r_bias", {heads, head_dim}, options_.untied);

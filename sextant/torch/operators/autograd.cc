@@ -1,5 +1,6 @@
 #include "sextant/torch/operators/autograd.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -11,6 +12,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/torch/operators/kept.h"
+#include "sextant/torch/operators/run.h"
 
 namespace sextant {
 namespace {
@@ -136,6 +138,41 @@ std::tuple<at::Tensor, at::Tensor> differentiably(AttendCall call, const TensorD
   const variable_list outputs =
       Attend::apply(at::TensorList(inputs), std::move(call), std::move(d));
   return {outputs[0], outputs[1]};
+}
+
+using BelowAutograd = at::AutoDispatchBelowADInplaceOrView;
+
+std::tuple<at::Tensor, at::Tensor> attend_planned(std::shared_ptr<const TensorPlan> plan,
+                                                  const TensorData& data) {
+  if (!wants_gradient(data)) {
+    const BelowAutograd guard;
+    return run_attend(data, *plan, /*trains=*/false);
+  }
+  const auto forward = [plan](const TensorData& own) {
+    const BelowAutograd guard;
+    return run_attend(own, *plan, /*trains=*/true);
+  };
+  const auto backward = [plan](const at::Tensor& d_out, const at::Tensor& out,
+                               const at::Tensor& lse, const Wanted& wanted, const TensorData& own) {
+    const BelowAutograd guard;
+    check_data(own);
+    check_results(own, d_out, out, lse);
+    return run_attend_backward(d_out, out, lse, wanted, own, *plan);
+  };
+  return differentiably({forward, backward}, data);
+}
+
+std::tuple<at::Tensor, at::Tensor> attend_shapes(const TensorData& data) {
+  const auto forward = [](const TensorData& own) {
+    const BelowAutograd guard;
+    return new_results(own);
+  };
+  const auto backward = [](const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                           const Wanted& wanted, const TensorData& own) {
+    const BelowAutograd guard;
+    return new_gradients(own, wanted);
+  };
+  return differentiably({forward, backward}, data);
 }
 
 }  // namespace sextant

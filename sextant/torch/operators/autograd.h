@@ -6,10 +6,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 #include <tuple>
 #include <vector>
 
 #include "sextant/torch/operators/tensor_data.h"
+#include "sextant/torch/operators/tensor_plan.h"
 
 namespace sextant {
 
@@ -32,5 +34,13 @@ std::vector<at::Tensor> without_derivatives(const std::vector<at::Tensor>& input
 
 // (out, lse) of a call, with first derivatives only.
 std::tuple<at::Tensor, at::Tensor> differentiably(AttendCall call, const TensorData& data);
+
+// attend() of tensors in memory, with a plan and a backend.
+
+// (out, lse), differentiable, of data that check_data() has accepted.
+std::tuple<at::Tensor, at::Tensor> attend_planned(std::shared_ptr<const TensorPlan> plan,
+                                                  const TensorData& data);
+// The same for meta tensors, which need no plan.
+std::tuple<at::Tensor, at::Tensor> attend_shapes(const TensorData& data);
 
 }  // namespace sextant

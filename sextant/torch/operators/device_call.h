@@ -9,6 +9,8 @@
 
 #include <memory>
 
+#include "sextant/base/executor.h"
+
 namespace sextant {
 
 // Throws Error that names the argument unless x is on the CPU, a CUDA device or meta.
@@ -37,5 +39,10 @@ void keep_for_graphs(std::shared_ptr<const void> object);
 
 // The cudaStream_t of a stream of libtorch. Throws Error if libtorch has no CUDA.
 void* native_stream(const c10::Stream& stream);
+
+// libtorch's thread pool as an Executor. Beside it a second pool would oversubscribe the cores.
+
+// Has at::get_num_threads() workers, or one inside a parallel region.
+const Executor& torch_executor();
 
 }  // namespace sextant

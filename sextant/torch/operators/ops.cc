@@ -17,7 +17,6 @@
 #include "sextant/torch/operators/autograd.h"
 #include "sextant/torch/operators/flat_operands.h"
 #include "sextant/torch/operators/operator_tags.h"
-#include "sextant/torch/operators/plan_cache.h"
 #include "sextant/torch/operators/run.h"
 #include "sextant/torch/operators/tensor_plan.h"
 

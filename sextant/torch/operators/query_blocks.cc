@@ -13,7 +13,7 @@
 #include "sextant/base/error.h"
 #include "sextant/torch/operators/checkpointed.h"
 #include "sextant/torch/operators/tensor_data.h"
-#include "sextant/torch/operators/tensor_values.h"
+#include "sextant/torch/operators/views.h"
 
 namespace sextant {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "sextant/attention/rotary/rotate.h"
-#include "sextant/torch/operators/executor.h"
+#include "sextant/torch/operators/device_call.h"
 #include "sextant/torch/operators/kept.h"
 #include "sextant/torch/operators/views.h"
 

@@ -4,7 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -90,6 +93,31 @@ class TensorPlan {
   mutable std::mutex mutex_;
   mutable std::vector<Prepared> prepared_;
   int64_t epoch_ = 0;  // renew() begins another
+};
+
+// The plans of recent calls. Calls whose layouts share a cache share plans: all layers that see the
+// same keys in the same way have one plan, and a later call with the same layout reuses it. A step
+// of decoding renews the plan of an earlier one: without rotary positions of their own its operands
+// are O(sequences), and so are finding the plan and renewing it.
+class PlanCache {
+ public:
+  // Keeps the `most` plans that were used last. Each holds cos and sin of its rows: 16 bytes for
+  // each pair and row of a side.
+  explicit PlanCache(size_t most) : most_(most) {}
+
+  // The plan of these operands. Throws Error as TensorPlan does. Thread-safe.
+  std::shared_ptr<const TensorPlan> plan(const at::Tensor& frames,
+                                         const std::vector<SweepOperand>& sweeps,
+                                         const TensorData& data);
+
+  // How many calls of plan() made or renewed one.
+  int64_t planned() const { return planned_; }
+
+ private:
+  const size_t most_;
+  std::mutex mutex_;
+  std::atomic<int64_t> planned_ = 0;
+  std::list<std::shared_ptr<TensorPlan>> plans_;  // the most recently used one first
 };
 
 }  // namespace sextant

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sextant/torch/operators/tensor_data.h"
-#include "sextant/torch/operators/tensor_values.h"
+#include "sextant/torch/operators/views.h"
 
 namespace sextant {
 namespace {

@@ -1,11 +1,10 @@
-#include "sextant/lab/data/bigram.h"
+#include "sextant/lab/data/corpus.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "sextant/lab/data/corpus.h"
 #include "tests/lab/synthetic_text.h"
 
 namespace sextant::lab {

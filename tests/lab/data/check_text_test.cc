@@ -1,4 +1,4 @@
-#include "sextant/lab/data/check_text.h"
+#include "sextant/lab/data/corpus.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

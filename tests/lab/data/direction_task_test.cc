@@ -1,4 +1,4 @@
-#include "sextant/lab/data/direction_task.h"
+#include "sextant/lab/data/retrieval_task.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 #include <set>
 
 #include "sextant/base/error.h"
-#include "sextant/lab/data/retrieval_task.h"
 
 namespace sextant::lab {
 namespace {

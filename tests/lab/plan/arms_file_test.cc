@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/lab/plan/arms_file.h"
+#include "sextant/lab/plan/settings_file.h"
 #include "tests/lab/temporary_folder.h"
 
 namespace sextant::lab {

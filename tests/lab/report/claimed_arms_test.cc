@@ -1,4 +1,4 @@
-#include "sextant/lab/report/claimed_arms.h"
+#include "sextant/lab/report/claim.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sextant/lab/report/csv.h"
+#include "sextant/lab/report/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sextant/lab/report/learned.h"
+#include "sextant/lab/report/findings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,11 +8,9 @@
 
 #include "sextant/chart/report.h"
 #include "sextant/lab/report/advice.h"
-#include "sextant/lab/report/csv.h"
-#include "sextant/lab/report/findings.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
-#include "sextant/lab/report/tables_text.h"
+#include "sextant/lab/report/tables.h"
 #include "tests/lab/arm_results.h"
 
 namespace sextant::lab {

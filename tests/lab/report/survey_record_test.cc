@@ -9,9 +9,8 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/markdown.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/report/claims.h"
-#include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/run/survey_arms.h"
@@ -255,7 +254,7 @@ TEST_F(Record, KeepsTheMethodsThatAreWanted) {
                                             "alibi"));
 }
 
-// ---- comparison.h ----
+// ---- result_table.h ----
 
 TEST_F(Record, ComparesEachMethodWithTheBest) {
   const std::string text = part(read(file()), "compared");

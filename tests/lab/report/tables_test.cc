@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sextant/lab/report/csv.h"
-#include "sextant/lab/report/tables_text.h"
+#include "sextant/lab/report/report.h"
 #include "tests/lab/arm_results.h"
 
 namespace sextant::lab {

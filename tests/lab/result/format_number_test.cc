@@ -1,4 +1,4 @@
-#include "sextant/lab/result/format_number.h"
+#include "sextant/lab/result/interval.h"
 
 #include <gtest/gtest.h>
 

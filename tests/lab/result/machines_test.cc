@@ -1,4 +1,4 @@
-#include "sextant/lab/result/machines.h"
+#include "sextant/lab/result/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

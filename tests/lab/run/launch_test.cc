@@ -1,4 +1,4 @@
-#include "sextant/lab/run/launch.h"
+#include "sextant/lab/run/hand_out.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

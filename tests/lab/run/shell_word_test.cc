@@ -1,4 +1,4 @@
-#include "sextant/lab/run/shell_word.h"
+#include "sextant/lab/run/hand_out.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sextant/lab/survey/survey_so_far.h"
+#include "sextant/lab/survey/survey.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/arms.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/run/survey_arms.h"

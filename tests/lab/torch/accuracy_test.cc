@@ -1,4 +1,4 @@
-#include "sextant/lab/torch/accuracy.h"
+#include "sextant/lab/torch/evaluate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

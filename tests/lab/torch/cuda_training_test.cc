@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
-#include "sextant/lab/torch/accuracy.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/torch/device.h"
 #include "sextant/lab/torch/evaluate.h"
 #include "sextant/lab/torch/evaluate_model.h"

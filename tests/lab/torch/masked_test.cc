@@ -12,11 +12,9 @@
 #include <numeric>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
-#include "sextant/lab/data/direction_task.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/data/retrieval_task.h"
-#include "sextant/lab/torch/accuracy.h"
 #include "sextant/lab/torch/evaluate.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "sextant/lab/torch/run_arm.h"

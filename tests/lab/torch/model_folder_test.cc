@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/safetensors.h"
 #include "tests/lab/families.h"
 #include "tests/lab/temporary_folder.h"

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/arms.h"
-#include "sextant/lab/report/claimed_arms.h"
+#include "sextant/lab/report/claim.h"
 #include "sextant/lab/run/training_state.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "sextant/models/decoder/decoder.h"

@@ -1,4 +1,4 @@
-#include "sextant/torch/operators/executor.h"
+#include "sextant/torch/operators/device_call.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

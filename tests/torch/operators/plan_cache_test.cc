@@ -1,4 +1,4 @@
-#include "sextant/torch/operators/plan_cache.h"
+#include "sextant/torch/operators/tensor_plan.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -13,7 +13,9 @@ namespace sextant {
 
 class MethodWrapper : public Method {
  public:
-  explicit MethodWrapper(std::unique_ptr<Method> of) : of_(std::move(of)) {}
+  // own: how many parameters the wrapper has, behind those of the inner method.
+  explicit MethodWrapper(std::unique_ptr<Method> of, size_t own = 0)
+      : of_(std::move(of)), own_(own) {}
 
   std::vector<ParameterSpec> parameters() const override { return of_->parameters(); }
   bool relative() const override { return of_->relative(); }
@@ -26,23 +28,26 @@ class MethodWrapper : public Method {
   bool recurs_over_input() const override { return of_->recurs_over_input(); }
   at::Tensor embed(const at::Tensor& x, const Layout& layout,
                    Parameters parameters) const override {
-    return of_->embed(x, layout, parameters);
+    return of_->embed(x, layout, inner(parameters));
   }
   at::Tensor embed_last(const at::Tensor& x, const Layout& layout,
                         Parameters parameters) const override {
-    return of_->embed_last(x, layout, parameters);
+    return of_->embed_last(x, layout, inner(parameters));
   }
   int64_t last_layer_runs() const override { return of_->last_layer_runs(); }
   at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const override {
-    return of_->key_columns(x, layer, parameters);
+    return of_->key_columns(x, layer, inner(parameters));
   }
   void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    of_->apply(operands, layout, layer, parameters);
+    of_->apply(operands, layout, layer, inner(parameters));
   }
 
  private:
+  Parameters inner(Parameters all) const { return all.first(all.size() - own_); }
+
   std::unique_ptr<Method> of_;
+  size_t own_;
 };
 
 }  // namespace sextant

@@ -21,11 +21,8 @@ PositionCode::PositionCode(const std::string& name, int64_t columns, int64_t wid
 
 std::vector<ParameterSpec> PositionCode::parameters() const {
   if (!projected_) return {};
-  return {{.name = "projection",
-           .sizes = {columns_, width_},
-           .init = ParameterSpec::Init::kNormal,
-           .init_high = 1 / std::sqrt(static_cast<double>(columns_)),
-           .weight_decay = true}};
+  return {ParameterSpec::normal("projection", {columns_, width_},
+                                1 / std::sqrt(static_cast<double>(columns_)), true)};
 }
 
 at::Tensor PositionCode::embed(const at::Tensor& x, const Layout& layout,

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "sextant/torch/method.h"
+
 namespace sextant {
 
 // Rows p_{k+1} = tanh(W p_k + b) with p_0 [width] given: [length, width].
@@ -44,5 +46,19 @@ enum class Flow { kLinear, kConvolution };
 enum class FlowGradient { kSolver, kAdjoint };
 at::Tensor floater_positions(const at::Tensor& start, std::span<const at::Tensor> weights,
                              int64_t length, Flow flow, FlowGradient gradient);
+
+// Position vectors that are added to every layer's queries, keys and values (FLOATER and its
+// authors' recurrent baseline).
+
+// Throws Error, naming `method`, if query heads share keys or if heads * head_dim is not the width:
+// the position vectors are as wide as the model and are cut into heads.
+void check_injectable(const std::string& method, const ModelShape& shape);
+
+// Adds the rows at the positions of queries and keys to q, k and v. rows: [positions, 3, width] for
+// positions 0, 1, ... Throws Error for a negative position.
+void add_layer_positions(TensorOperands& operands, const Layout& layout, const at::Tensor& rows);
+
+// The number of rows that add_layer_positions() needs.
+int64_t injected_rows(const Layout& layout);
 
 }  // namespace sextant

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "sextant/torch/operators/checkpointed.h"
-#include "sextant/torch/operators/executor.h"
+#include "sextant/torch/operators/device_call.h"
 
 namespace sextant {
 namespace {

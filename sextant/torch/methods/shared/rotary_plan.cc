@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/rope_config/rope_scaling.h"
 #include "sextant/torch/methods/shared/rotary_options.h"
 #include "sextant/torch/methods/shared/tensors.h"

@@ -25,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sextant/position/query_scale.h"
@@ -98,5 +99,24 @@ std::string one_axis_defaults();
 
 // The defaults of `stretch`, `dynamic` and `query_scale`, as members of a JSON object.
 std::string rotary_plan_defaults();
+
+// The method defined by a rotary plan. rope and xpos differ only in their plans.
+
+class RotaryMethod final : public Method {
+ public:
+  explicit RotaryMethod(RotaryPlan plan) : plan_(std::move(plan)) {}
+
+  bool reads_rotary_positions() const override { return true; }
+  bool relative() const override { return plan_.relative(); }
+  std::vector<ParameterSpec> parameters() const override { return plan_.parameters(); }
+
+  void apply(TensorOperands& operands, const Layout& layout, int64_t,
+             Parameters parameters) const override {
+    plan_.apply(operands, layout, parameters);
+  }
+
+ private:
+  RotaryPlan plan_;
+};
 
 }  // namespace sextant

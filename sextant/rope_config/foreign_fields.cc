@@ -1,7 +1,9 @@
+#include "sextant/rope_config/foreign_fields.h"
+
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "sextant/files/checked_json.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/rope_config/hugging_face.h"
 
 namespace sextant {
@@ -39,6 +41,11 @@ std::string quoted_nonfinite(const std::string& text) {
 }
 
 }  // namespace
+
+std::string shown(const nlohmann::json& value, size_t most) {
+  const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  return text.size() <= most ? text : text.substr(0, most) + "...";
+}
 
 json parse_json(const std::string& text, const std::string& where) {
   return checked_json(quoted_nonfinite(text), where);
