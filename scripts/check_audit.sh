@@ -24,7 +24,7 @@ configure
 build sextant_command
 unlock_builds
 python=$("$root/scripts/torch_env.sh" "$torch" "transformers==$transformers" | tail -n 1)
-audit=("$python" "$root/scripts/audit_transformers.py")
+audit=("$python" "$root/tests/audit/audit_transformers.py")
 stage audit-control "${audit[@]}" --self-test
 say "Auditing transformers $transformers; build/audit has the results"
 if "${audit[@]}" --sextant "$builds/$preset/bin/sextant" --out "$builds/audit" --resume --page "$@"

@@ -12,7 +12,7 @@ import transformers
 
 from sextant.doctor import doctor, subject
 
-sys.path.insert(0, str(tiny_models.package.ROOT / "scripts"))
+sys.path.insert(0, str(tiny_models.package.ROOT / "tests/audit"))
 from audit.shrink import shrunk  # noqa: E402 pylint: disable=wrong-import-position
 
 # Model types of transformers' folders that the audit found in agreement with explain.

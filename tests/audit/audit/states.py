@@ -8,7 +8,7 @@ import pathlib
 from .findings import AGREES, FolderResult
 
 HEAD = """\
-# The states of transformers' folders with a rotary class, as scripts/audit_transformers.py found
+# The states of transformers' folders with a rotary class, as tests/audit/audit_transformers.py found
 # them: folder, state and reason, separated by tabs. The audit fails if a state differs; --update
 # writes this file.
 """

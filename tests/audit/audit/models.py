@@ -30,7 +30,7 @@ Frequencies = dict[str, tuple[list[float], float]]
 def data() -> dict[str, Any]:
     """The content of tests/audit/models.json: values that default configurations lack, and other
     exceptions."""
-    root = pathlib.Path(__file__).resolve().parents[2]
+    root = pathlib.Path(__file__).resolve().parents[3]
     return json.loads((root / "tests/audit/models.json").read_text())
 
 

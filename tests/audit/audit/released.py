@@ -14,7 +14,7 @@ from .findings import FolderResult
 from .models import RotaryClass, frequencies_of, rotary_classes
 from .stages import OTHER_CHANNELS, compare_live, layer_types_of, record, run_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "tests/rope_config/released"
 
 

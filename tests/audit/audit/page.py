@@ -12,7 +12,7 @@ from typing import Iterator
 from .findings import AGREES, DIFFERS, EXPLAINED, NO_TEXT, RANKS, FolderResult
 from .registry import NAME as REGISTRY
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 INTRO = """# Audit against transformers {version}
 
@@ -32,8 +32,8 @@ the scale of the scores as the attention function applies it, and the window.
 | time | {seconds:.0f} s of one core |
 
 Frequencies agree within 2e-5 (the code holds float32), angles of a run within 5e-4, scales within
-1e-4. `scripts/audit_transformers.py --self-test` plants errors in right answers, such as one pair
-that is changed by 1e-4, and fails if one is not found.
+1e-4. `tests/audit/audit_transformers.py --self-test` plants errors in right answers, such as one
+pair that is changed by 1e-4, and fails if one is not found.
 """
 
 Table = Iterator[str]

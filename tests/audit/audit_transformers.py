@@ -42,13 +42,13 @@ from audit.registry import NAME as REGISTRY, audit_registry
 from audit.runner import run_all
 from audit.self_test import self_test
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def key_of(binary: str, version: str) -> str:
     """A digest of all inputs that a result depends on: versions, command, scripts and data."""
     digest = hashlib.sha256(version.encode())
-    files = sorted((ROOT / "scripts/audit").glob("*.py"))
+    files = sorted((ROOT / "tests/audit/audit").glob("*.py"))
     files += sorted((ROOT / "tests/rope_config/released").glob("*.json"))
     for path in [pathlib.Path(binary), ROOT / "tests/audit/models.json", *files]:
         digest.update(path.read_bytes())
