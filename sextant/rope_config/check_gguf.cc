@@ -85,7 +85,7 @@ std::string difference(const RopeConfig& own, const RopeConfig& read,
     return "pairs that follow the same axes, but got others";
   }
   for (const int64_t length : lengths_of(own, read)) {
-    const std::string pairs = pair_difference(own, read, length);
+    std::string pairs = pair_difference(own, read, length);
     if (!pairs.empty()) return pairs;
   }
   return "";

@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kNotJson = " (no JSON)";
+// A number that is not in JSON, as a text.
+std::string quoted(const std::string& number) { return '"' + number + " (no JSON)\""; }
 
 // Python writes NaN and Infinity, which JSON lacks. They become strings, which no field about
 // positions accepts.
@@ -33,7 +34,7 @@ std::string quoted_nonfinite(const std::string& text) {
     if (length == 0) {
       result += c;
     } else {
-      result += '"' + text.substr(at, length) + kNotJson + '"';
+      result += quoted(text.substr(at, length));
       at += length - 1;
     }
   }
@@ -54,9 +55,9 @@ json parse_json(const std::string& text, const std::string& where) {
 std::string json_as_python_writes_it(const json& value) {
   std::string text = value.dump(2, ' ', false, json::error_handler_t::replace);
   for (const std::string word : {"NaN", "Infinity", "-Infinity"}) {
-    const std::string quoted = '"' + word + kNotJson + '"';
-    for (size_t at = text.find(quoted); at != std::string::npos; at = text.find(quoted, at)) {
-      text.replace(at, quoted.size(), word);
+    const std::string in_json = quoted(word);
+    for (size_t at = text.find(in_json); at != std::string::npos; at = text.find(in_json, at)) {
+      text.replace(at, in_json.size(), word);
     }
   }
   return text;

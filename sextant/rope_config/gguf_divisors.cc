@@ -34,6 +34,7 @@ const std::vector<float>* vector_of(const Gguf& gguf, const char* name, int64_t 
 
 std::vector<double> doubles(const std::vector<float>& x) {
   std::vector<double> all;
+  all.reserve(x.size());
   for (const float one : x) all.push_back(std::min(static_cast<double>(one), 1e30));
   return all;
 }

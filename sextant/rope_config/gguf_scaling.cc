@@ -188,7 +188,7 @@ RopeScaling read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row, R
       {.base = config.base, .pairs = pairs, .max_length = config.max_length, .from_file = true},
       "gguf: " + keys.own("rope.scaling"));
   const GgufDivisors divisors = gguf_divisors(keys, pairs, warnings);
-  const RopeScaling unscaled = unscaled_of(row, config, n, divisors);
+  RopeScaling unscaled = unscaled_of(row, config, n, divisors);
   take_divisors(keys, n, divisors, config, warnings);
   scale_scores(keys, row, n, config.scaling);
   say_in_gguf_words(config.scaling.warnings);

@@ -98,7 +98,7 @@ std::string type_of_part(const std::string& whole) {
 
 LanguageModel found_in(const json& config, const std::string& type, const std::string& place,
                        int depth) {
-  const LanguageModel here{&config, place, type};
+  LanguageModel here{&config, place, type};
   if (depth >= kDeepestObject) return here;
   const auto within = [&](const std::string& name) {
     const json& inner = *at_place(config, name);

@@ -63,6 +63,13 @@ const json* ModelFields::find(const std::string& dotted) const {
   return found == nullptr || found->is_null() ? nullptr : found;
 }
 
+static std::string two_names(const std::string& taken, const json& value, const std::string& name,
+                             const json& other) {
+  return taken + " is " + shown(value) + " and " + name + " is " + shown(other) +
+         ", two names of one thing; " + taken +
+         " is taken: keep the one that the model was trained with";
+}
+
 // Takes the first present of several names for one field; a second one with another value is a
 // contradiction.
 void ModelFields::take_names(const std::string& canonical, const std::vector<std::string>& names) {
@@ -75,9 +82,7 @@ void ModelFields::take_names(const std::string& canonical, const std::vector<std
     if (first == nullptr) {
       own_names_[canonical] = name;
     } else if (before != name && *first != *own) {
-      say(before + " is " + shown(*first) + " and " + name + " is " + shown(*own) +
-          ", two names of one thing; " + before +
-          " is taken: keep the one that the model was trained with");
+      say(two_names(before, *first, name, *own));
     }
   }
 }

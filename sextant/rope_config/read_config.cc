@@ -36,7 +36,7 @@ void check(const std::string& name, double value, double low, double high) {
 
 // The error of read_rope_config_bytes() without the name of the file that it supposes.
 std::string without_supposed_name(const std::exception& error) {
-  const std::string what = reason_of(error);
+  std::string what = reason_of(error);
   for (const std::string supposed : {"config.json: ", "config: "}) {
     if (what.starts_with(supposed)) return what.substr(supposed.size());
   }

@@ -126,17 +126,16 @@ void add_flags(json& model, const json& flags) {
 void warn_of_two_places(const json& config, const json& model, const std::string& place,
                         std::vector<std::string>& warnings) {
   if (place.empty()) return;
+  const std::string reason = " stands at the top of --hf-overrides, and other fields in " + place +
+                             ": a model that has a " + place +
+                             " takes the latter, as is said here, and others the former, ";
   for (const char* name :
        {"rope_scaling", "rope_parameters", "rope_theta", "max_position_embeddings"}) {
     if (!config.contains(name) || (model.contains(name) && model.at(name) == config.at(name))) {
       continue;
     }
-    warnings.push_back(std::string(name) +
-                       " stands at the top of --hf-overrides, and other fields "
-                       "in " +
-                       place + ": a model that has a " + place +
-                       " takes the latter, as is said here, and others the former, " +
-                       config.at(name).dump());
+    warnings.push_back(name + reason);
+    warnings.back() += config.at(name).dump();
   }
 }
 

@@ -106,7 +106,8 @@ double softmax_scale_of(GgufKeys& keys, const LlamaCppArchitecture* row, RopeCon
   const int64_t layers = keys.length(keys.own("block_count"));
   if (row->layers_scaled_by_width > 0 && row->layers_scaled_by_width == layers && width >= heads &&
       heads > 0) {
-    return 1 / std::sqrt(static_cast<double>(width / heads));
+    const int64_t head = width / heads;
+    return 1 / std::sqrt(static_cast<double>(head));
   }
   return row->softmax_scale;
 }

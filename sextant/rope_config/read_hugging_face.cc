@@ -354,6 +354,7 @@ std::vector<RopeConfig> read_language_model(const json& config, const std::strin
   say_options(fields, parameters);
   const Lengths lengths = lengths_of(fields);
   std::vector<RopeConfig> ropes;
+  ropes.reserve(groups.size());
   for (const LayerGroup& group : groups) {
     ropes.push_back(rope_of(group, fields, lengths, parameters, type));
   }

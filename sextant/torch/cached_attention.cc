@@ -124,7 +124,7 @@ Layout continued(const KvCache& cache, std::span<const SequenceGrowth> sequences
   Layout layout = {.batch = 1};
   layout.cached.reserve(sequences.size());
   for (size_t n = 0; n < sequences.size(); ++n) {
-    const auto& [sequence, rows] = sequences[n];
+    const int64_t sequence = sequences[n].sequence, rows = sequences[n].rows;
     const auto same = [&](const SequenceGrowth& other) { return other.sequence == sequence; };
     if (std::ranges::any_of(sequences.first(n), same))
       fail("kv cache: sequences: expected each once, but got " + std::to_string(sequence) +

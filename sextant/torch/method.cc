@@ -152,8 +152,9 @@ constexpr std::pair<const char*, const char*> kOldNames[] = {
 // The name of an option by which it may have been called. Warns of an old one, once.
 std::string name_now(const std::string& method, const nlohmann::json& defaults,
                      const std::string& option) {
-  for (const auto& [old_name, name] : kOldNames) {
-    if (option != old_name || !defaults.contains(name)) continue;
+  for (const auto& renamed : kOldNames) {
+    const char* const name = renamed.second;
+    if (option != renamed.first || !defaults.contains(name)) continue;
     TORCH_WARN_ONCE(method, ": ", option, ": its name is ", name, " now");
     return name;
   }

@@ -238,7 +238,8 @@ std::vector<json> wrapper_rows(const std::string& places, const json& types) {
   std::vector<json> rows;
   for (const auto& type : types.items()) {
     rows.push_back({{"types", {type.key()}}, {"language_model", paths}});
-    if (type.value() != "") rows.back()["defaults"] = {{"model_type", type.value()}};
+    if (type.value() != nlohmann::json(""))
+      rows.back()["defaults"] = {{"model_type", type.value()}};
   }
   return rows;
 }

@@ -214,9 +214,9 @@ class KvCacheClass final : public torch::CustomClassHolder {
     ProvisionalRows appended(cache_, sequences);
     if (rotated_keys) set_rotated_keys(*named, queries, sequences, layout, layer, parameters);
     append_rows(k, v, sequences);
-    const at::Tensor out = parted(attend_cached(*named, queries, cache_, grown, layout, layer,
-                                                parameters, terms, rotated_keys),
-                                  q.size(0));
+    at::Tensor out = parted(attend_cached(*named, queries, cache_, grown, layout, layer, parameters,
+                                          terms, rotated_keys),
+                            q.size(0));
     appended.keep();
     return out;
   }

@@ -150,7 +150,7 @@ auto method_attend(const std::string& name, at::IntArrayRef shape, const std::st
   operands = applied(*method, std::move(operands), layout, layer, trained, terms);
   operands.whole_lse = kWithLse;
   const auto [out, lse] = attend(operands);
-  const at::Tensor result = out.to(q.scalar_type()).contiguous();
+  at::Tensor result = out.to(q.scalar_type()).contiguous();
   if constexpr (kWithLse)
     return std::tuple(result, lse.contiguous());
   else

@@ -58,8 +58,8 @@ void check_int8_pages(const TensorData& a) {
 at::Tensor all_pages(const PagedRows& from, const at::Tensor& list) {
   if (!from.numbers.defined()) return from.x.index_select(0, list);
   const at::Tensor integers = (-1 - list).clamp_min(0);
-  const at::Tensor closed = from.numbers.index_select(0, integers).to(from.scale.scalar_type()) *
-                            from.scale.index_select(0, integers);
+  at::Tensor closed = from.numbers.index_select(0, integers).to(from.scale.scalar_type()) *
+                      from.scale.index_select(0, integers);
   if (from.x.size(0) == 0) return closed;
   const at::Tensor open = from.x.index_select(0, list.clamp_min(0)).to(from.scale.scalar_type());
   return at::where((list < 0).view({-1, 1, 1, 1}), closed, open);
