@@ -33,11 +33,11 @@ function(sextant_library_for_engines target component)
   endif()
 endfunction()
 
-# sextant_small_code(sources...): sources of sextant_core without loops over tensors. -O2 makes a
-# quarter less code of them than -O3, which engines link. In the folder's own CMakeLists.txt.
+# sextant_small_code(sources...): sources of sextant_core without loops over tensors. -Os makes a
+# third less code of them than -O3, which engines link. In the folder's own CMakeLists.txt.
 function(sextant_small_code)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY sextant_core
-    PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
+    PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
 endfunction()
 
 # Code without loops over tensors, such as the command and file readers, is compiled with -O1: that

@@ -147,6 +147,7 @@ void ByFrame<T>::attend(const HostScore<T>& score, const HostAttended<T>& result
   }
 }
 
+#ifndef SEXTANT_INFERENCE
 template <class T>
 void ByFrame<T>::backward(const HostScore<T>& score, const HostAttended<const T>& result,
                           HostAnyView<const T> d_out, const HostGrad<T>& grad,
@@ -199,6 +200,7 @@ void ByFrame<T>::backward(const HostScore<T>& score, const HostAttended<const T>
   for (const GradientSum<T>& total : totals) total.write();
   for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(sinks[h]);
 }
+#endif
 
 template struct ByFrame<float>;
 template struct ByFrame<double>;

@@ -296,7 +296,7 @@ TEST(CMisuse, OutMayBeQItselfAndLieBetweenRowsOfKeys) {
 }
 
 #ifndef NDEBUG
-TEST(Misuse, OfAnObjectThatIsDestroyedOrOfAnotherTypeIsRefusedWithAssertions) {
+TEST(CMisuse, OfAnObjectThatIsDestroyedOrOfAnotherTypeIsRefusedWithAssertions) {
   sextant_rope *rope = nullptr, *kept = nullptr;
   ASSERT_EQ(sextant_rope_create(8, 10000, SEXTANT_HALF_SPLIT, 0, &rope), SEXTANT_OK);
   ASSERT_EQ(sextant_rope_create(8, 10000, SEXTANT_HALF_SPLIT, 0, &kept), SEXTANT_OK);
