@@ -99,8 +99,8 @@ void Decoding::step(const KvCache& cache, std::span<const int64_t> counts) {
   grown_ = ready_ = true;
 }
 
-void Decoding::attend(const KvCache& cache, Operands<float> operands,
-                      const Attended<float>& result, const Executor* executor) {
+void Decoding::attend(const KvCache& cache, Operands<float> operands, const Attended<float>& result,
+                      const Executor* executor) {
   if (!ready_) fail("decoding: attend: expected a step() that succeeds before it");
   batch_.set_keys(operands, cache);
   const int64_t most = distances_, count = prepared_->plan().diagonals.count;
