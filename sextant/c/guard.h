@@ -3,15 +3,11 @@
 
 #include <new>
 #include <stdexcept>
-#include <string>
 
 #include "sextant/base/error.h"
 #include "sextant/sextant.h"
 
 namespace sextant::c {
-
-// The message of an Error with the names of members in C.
-std::string in_c(std::string message);
 
 // Calls f() and returns the status of its end.
 template <class F>
@@ -20,7 +16,7 @@ sextant_status guarded(F&& f) noexcept {
     f();
     return SEXTANT_OK;
   } catch (const Error& error) {
-    return sextant_fail(SEXTANT_BAD_ARGUMENT, in_c(error.what()).c_str());
+    return sextant_fail(SEXTANT_BAD_ARGUMENT, error.what());
   } catch (const std::bad_alloc&) {
     return sextant_fail(SEXTANT_NO_MEMORY, "there is not enough memory");
   } catch (const std::length_error&) {

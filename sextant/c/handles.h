@@ -81,7 +81,9 @@ void give(T** to, const char* name, Content&& content) {
   T*& place = need(to, name);
   place = new T{std::forward<Content>(content)};
 }
-void give_rope(sextant_rope** to, const Spectrum& spectrum);
+inline void give_rope(sextant_rope** to, const Spectrum& spectrum) {
+  give(to, "rope", std::make_shared<const Rotation>(rotation(spectrum)));
+}
 
 // Copies a struct that begins with its size. Throws Error if the pointer is null, the size is
 // below `bytes`, or members beyond them are not zero.

@@ -55,10 +55,6 @@ void store_column(const std::vector<float>& values, size_t pair, size_t pairs, f
 
 namespace sextant::c {
 
-void give_rope(sextant_rope** to, const Spectrum& spectrum) {
-  give(to, "rope", std::make_shared<const Rotation>(rotation(spectrum)));
-}
-
 const Rotation* rotation_of(const sextant_rope* rope) {
   return rope ? need(rope, "rope").rotation.get() : nullptr;
 }

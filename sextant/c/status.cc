@@ -78,8 +78,7 @@ class CallersThreads final : public Executor {
   sextant_threads threads_;
 };
 
-}  // namespace
-
+// The message of an Error of the core with the names of members in C.
 std::string in_c(std::string message) {
   constexpr std::string_view kOf = "attention: ";
   if (!message.starts_with(kOf)) return message;
@@ -92,6 +91,8 @@ std::string in_c(std::string message) {
     }
   return message;
 }
+
+}  // namespace
 
 void read_struct(const void* from, size_t bytes, const char* name, void* to) {
   size_t size;
@@ -125,6 +126,7 @@ sextant_status sextant_fail(sextant_status status, const char* message) {
   std::string& kept = sextant::c::message_of_thread();
   try {
     kept = message ? message : "";
+    if (status == SEXTANT_BAD_ARGUMENT) kept = sextant::c::in_c(kept);
   } catch (...) {
     kept.clear();
   }
