@@ -349,8 +349,8 @@ def arms(documents):
 
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
           "engines": engines, "blocks": blocks, "relative": relative, "memory": memory,
-          "kernels": kernels, "dropout": dropout, "cache-error": cache_error, "models": whole_models, "ring": ring,
-          "arms": arms}
+          "kernels": kernels, "dropout": dropout, "cache-error": cache_error,
+          "models": whole_models, "ring": ring, "arms": arms}
 
 
 def filled(page, documents, figures):

@@ -8,9 +8,9 @@ import pathlib
 from .findings import AGREES, FolderResult
 
 HEAD = """\
-# The states of transformers' folders with a rotary class, as tests/audit/audit_transformers.py found
-# them: folder, state and reason, separated by tabs. The audit fails if a state differs; --update
-# writes this file.
+# The states of transformers' folders with a rotary class, as tests/audit/audit_transformers.py
+# found them: folder, state and reason, separated by tabs. The audit fails if a state differs;
+# --update writes this file.
 """
 
 States = dict[str, tuple[str, str]]  # folder -> state and reason
