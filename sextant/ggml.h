@@ -9,7 +9,8 @@
      sextant_plan_destroy(op.plan);
 
    The layers of a model have one plan: those after the first take it in op.plan, if their shapes
-   and layout are the same. As one call at a time may use a plan, so may one graph. */
+   and layout are the same; others are refused. As one call at a time may use a plan, so may one
+   graph. */
 #ifndef SEXTANT_GGML_H
 #define SEXTANT_GGML_H
 
@@ -91,6 +92,11 @@ static inline struct ggml_tensor* sextant_ggml_attention(struct ggml_context* ct
   int count = 3;
   sextant_attention call;
   sextant_terms terms;
+  if (op->size != sizeof *op) {
+    sextant_fail(SEXTANT_BAD_ARGUMENT,
+                 "ggml: size: expected sizeof(sextant_ggml), but got another");
+    return NULL;
+  }
   if (op->bias) sources[count++] = op->bias;
   if (op->on_query) sources[count++] = op->on_query;
   if (op->on_key) sources[count++] = op->on_key;

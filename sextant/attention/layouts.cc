@@ -37,20 +37,20 @@ AttentionWindow causal_window(int64_t window) {
 
 std::vector<Frame> frames_of(std::span<const int64_t> lengths) {
   std::vector<Frame> frames;
-  int64_t row = 0;
-  for (const int64_t length : lengths) {
-    at_least("lengths", length, 0);
-    frames.push_back({.query_row = row, .queries = length, .key_row = row, .keys = length});
-    row += length;
-  }
+  packed_frames(lengths, frames);
   return frames;
 }
 
-// The number of batch entries to which frames belong; 0: all belong to every one.
-int64_t entries_of(std::span<const Frame> frames) {
+// Checks frames. Returns the number of batch entries to which they belong; 0: all belong to every
+// one.
+int64_t checked_entries(std::span<const Frame> frames) {
   int64_t entries = 0, every = 0;
   for (const Frame& f : frames) {
     at_least("frames.batch", f.batch, kEveryBatch);
+    at_least("frames.query_row", f.query_row, 0);
+    at_least("frames.queries", f.queries, 0);
+    at_least("frames.key_row", f.key_row, 0);
+    at_least("frames.keys", f.keys, 0);
     every += f.batch == kEveryBatch ? 1 : 0;
     entries = std::max(entries, f.batch + 1);
   }
@@ -64,15 +64,9 @@ int64_t entries_of(std::span<const Frame> frames) {
 OwnedPlan::OwnedPlan(std::vector<Frame> frames, std::vector<KeyRange> key_ranges,
                      const Diagonals& diagonals, std::optional<Rotation> rotation)
     : key_ranges_(std::move(key_ranges)) {
-  const int64_t entries = entries_of(frames);
+  const int64_t entries = checked_entries(frames);
   const int64_t queries = std::ssize(key_ranges_) / std::max<int64_t>(entries, 1);
-  for (const Frame& f : frames) {
-    at_least("frames.query_row", f.query_row, 0);
-    at_least("frames.queries", f.queries, 0);
-    at_least("frames.key_row", f.key_row, 0);
-    at_least("frames.keys", f.keys, 0);
-    at_least("key_ranges.size()", queries, f.query_row + f.queries);
-  }
+  for (const Frame& f : frames) at_least("key_ranges.size()", queries, f.query_row + f.queries);
   Sweep sweep = {.key_ranges = key_ranges_.data(), .batch_stride = entries > 0 ? queries : 0};
   if (rotation) {
     rotation_ = std::make_unique<const Rotation>(std::move(*rotation));
@@ -81,9 +75,19 @@ OwnedPlan::OwnedPlan(std::vector<Frame> frames, std::vector<KeyRange> key_ranges
   plan_ = {.frames = std::move(frames), .sweeps = {sweep}, .diagonals = diagonals};
 }
 
+void packed_frames(std::span<const int64_t> lengths, std::vector<Frame>& frames) {
+  frames.clear();
+  int64_t row = 0;
+  for (const int64_t length : lengths) {
+    at_least("lengths", length, 0);
+    frames.push_back({.query_row = row, .queries = length, .key_row = row, .keys = length});
+    row += length;
+  }
+}
+
 int64_t key_ranges(std::span<const Frame> frames, const AttentionWindow& window,
                    std::vector<KeyRange>& ranges) {
-  const int64_t entries = entries_of(frames);
+  const int64_t entries = checked_entries(frames);
   int64_t queries = 0;
   for (const Frame& f : frames) queries = std::max(queries, f.query_row + f.queries);
   ranges.assign(static_cast<size_t>(queries * std::max<int64_t>(entries, 1)), KeyRange{});

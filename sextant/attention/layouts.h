@@ -49,8 +49,10 @@ struct AttentionWindow {
 // sequences and limited context are such frames. Throws Error as all functions here do.
 SEXTANT_API OwnedPlan within(std::vector<Frame> frames, const AttentionWindow& window,
                              std::optional<Rotation> rotation = {});
-// Its parts. key_ranges() writes the ranges, in the memory that they have, and returns their batch
-// stride: 0, or the number of queries if frames belong to batch entries.
+// Its parts. packed_frames() writes the frames of sequences that follow each other, each from
+// position 0 on, and key_ranges() writes the ranges, in the memory that they have, and returns
+// their batch stride: 0, or the number of queries if frames belong to batch entries.
+SEXTANT_API void packed_frames(std::span<const int64_t> lengths, std::vector<Frame>& frames);
 SEXTANT_API int64_t key_ranges(std::span<const Frame> frames, const AttentionWindow& window,
                                std::vector<KeyRange>& ranges);
 SEXTANT_API Diagonals seen_distances(std::span<const Frame> frames, const AttentionWindow& window);

@@ -220,6 +220,8 @@ bool share_memory(const sextant_array& a, const sextant_array& b) {
   return true;
 }
 
+namespace {
+
 void check_overlap(const sextant_array& q, const sextant_array& k, const sextant_array& v,
                    const sextant_array& out, const sextant_array* lse) {
   const auto expect_apart = [](const sextant_array& a, const char* name, const sextant_array& b,
@@ -242,6 +244,30 @@ void check_overlap(const sextant_array& q, const sextant_array& k, const sextant
   expect_apart(*lse, "lse", k, "k");
   expect_apart(*lse, "lse", v, "v");
   expect_apart(*lse, "lse", out, "out");
+}
+
+}  // namespace
+
+Attended<float> results_of(const sextant_array& q, const sextant_array& k, const sextant_array& v,
+                           const sextant_array* out, const sextant_array* lse,
+                           std::vector<float>& unused) {
+  Attended<float> results = {.out = output_of(need(out, "out"), "out")};
+  const Shape shape = {.batch = q.batch, .heads = q.heads, .rows = q.rows};
+  if (lse) {
+    results.lse = as_float(output_of(*lse, "lse"), "lse");
+  } else {
+    unused.resize(static_cast<size_t>(shape.batch * shape.heads * shape.rows));
+    results.lse = contiguous(unused, shape);
+  }
+  check_overlap(q, k, v, *out, lse);
+  return results;
+}
+
+void TableMaps::set(const sextant_terms& terms, int64_t diagonals) {
+  each_table(terms, *this, [&](const char*, const sextant_table& table, auto& map) {
+    map.clear();
+    if (table.rows) map.assign(table.rows, table.rows + diagonals);
+  });
 }
 
 double scale_of(double scale, int64_t columns) {

@@ -102,31 +102,15 @@ struct sextant_plan {
 
   void attend(const Call& call, const Results& to, const Executor& executor) {
     if (!ready) fail("plan: expected a sextant_plan_renew() that succeeds before a call");
-    if (in_use.exchange(true)) fail("plan: expected one call at a time, but another one uses it");
-    const std::unique_ptr<std::atomic<bool>, void (*)(std::atomic<bool>*)> release(
-        &in_use, [](std::atomic<bool>* flag) { *flag = false; });
-    layout.check_terms(call.terms);
+    const c::OneCall use(in_use, "plan");
+    const sextant_attention& a = call.attention;
+    layout.check_call(a, call.terms);
     const Operands<float> operands = operands_of(call, prepared->shape().keys);
-    const Attended<float> result = result_of(call, operands, to);
+    const Attended<float> result = c::results_of(a.q, a.k, a.v, to.out, to.lse, lse);
+    check_shapes(operands, layout.plan(), result.out);
     Context context(executor);
     context.workspace = &memory;
     sextant::attend<float>(operands, *prepared, result, context);
-  }
-
-  // Sets out, and lse to memory of the plan if the caller wants none.
-  Attended<float> result_of(const Call& call, const Operands<float>& o, const Results& to) {
-    Attended<float> result = {.out = c::output_of(need(to.out, "out"), "out")};
-    check_shapes(o, layout.plan(), result.out);
-    if (to.lse) {
-      result.lse = c::as_float(c::output_of(*to.lse, "lse"), "lse");
-    } else {
-      const Shape shape = {.batch = o.q.batch, .heads = o.q.heads, .rows = o.q.rows};
-      lse.resize(static_cast<size_t>(shape.batch * shape.heads * shape.rows));
-      result.lse = contiguous(lse, shape);
-    }
-    const sextant_attention& a = call.attention;
-    c::check_overlap(a.q, a.k, a.v, *to.out, to.lse);
-    return result;
   }
 
   const Backend& backend;

@@ -153,7 +153,8 @@ SEXTANT_API void sextant_plan_destroy(sextant_plan* plan);
 SEXTANT_API sextant_status sextant_plan_renew(sextant_plan* plan,
                                               const sextant_attention* attention);
 /* As sextant_attend(), with the layout, the ropes and the maps of the plan: of `attention` q, k, v,
-   scale and terms are read, and the shapes must be those of the plan. From the second call of a
+   scale and terms are read. Shapes must be those of the plan, and so must sees, window, left, right
+   and rope where they are not zero. From the second call of a
    plan on nothing is allocated, except for ropes with growth. */
 SEXTANT_API sextant_status sextant_plan_attend(sextant_plan* plan,
                                                const sextant_attention* attention,

@@ -166,25 +166,7 @@ sextant_status sextant_decode(const sextant_cache* cache, const sextant_decoding
       if (table.rows) map = {table.rows, static_cast<size_t>(score.diagonals.count)};
     });
     std::vector<float> unused;
-    const Attended<float> result = c::decoded(d.q, out, lse, unused);
+    const Attended<float> result = c::results_of(d.q, {}, {}, out, lse, unused);
     attend<float>(score, result, cpu_backend(), c::executor_of(pool));
   });
 }
-
-namespace sextant::c {
-
-Attended<float> decoded(const sextant_array& q, const sextant_array* out, const sextant_array* lse,
-                        std::vector<float>& unused) {
-  Attended<float> result = {.out = output_of(need(out, "out"), "out")};
-  const Shape shape = {.batch = q.batch, .heads = q.heads, .rows = q.rows};
-  if (lse) {
-    result.lse = as_float(output_of(*lse, "lse"), "lse");
-  } else {
-    unused.resize(static_cast<size_t>(shape.batch * shape.heads * shape.rows));
-    result.lse = contiguous(unused, shape);
-  }
-  check_overlap(q, {}, {}, *out, lse);
-  return result;
-}
-
-}  // namespace sextant::c

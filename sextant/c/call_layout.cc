@@ -117,12 +117,7 @@ void set_frames(const sextant_attention& a, const sextant_terms& terms,
     refuse("lengths", std::to_string(a.sequences) + " lengths, as sequences says", "NULL");
   if (a.lengths) {
     check_lengths(a);
-    int64_t row = 0;
-    for (const int64_t length : lengths_of(a)) {
-      frames.push_back({.query_row = row, .queries = length, .key_row = row, .keys = length});
-      row += length;
-    }
-    return;
+    return packed_frames(lengths_of(a), frames);
   }
   const bool positions = !needs_no_positions(a, terms);
   if (!a.query_lengths && !a.key_lengths)
@@ -240,6 +235,7 @@ void CallLayout::set(const sextant_attention& a, const sextant_terms& terms) {
   plan_.sweeps.clear();
   rotations_.clear();
   without_positions_ = false;
+  said_ = {.sees = a.sees, .window = a.window, .left = a.left, .right = a.right};
   if (a.layout) {
     const sextant_layout l = layout_of(a);
     plan_.frames.clear();
@@ -271,18 +267,21 @@ void CallLayout::set(const sextant_attention& a, const sextant_terms& terms) {
         if (column >= a.q.columns)
           refuse("rope", "pairs of columns below " + std::to_string(a.q.columns) + " (of q)",
                  "column " + std::to_string(column) + " in pair " + std::to_string(f));
-  each_table(terms, maps_, [&](const char*, const sextant_table& table, auto& map) {
-    map.clear();
-    if (table.rows) map.assign(table.rows, table.rows + plan_.diagonals.count);
-  });
-  plan_.row_at = {.weight = maps_.weight,
-                  .bias = maps_.bias,
-                  .on_query = maps_.on_query,
-                  .on_key = maps_.on_key,
-                  .on_value = maps_.on_value};
+  maps_.set(terms, plan_.diagonals.count);
+  plan_.row_at = maps_.rows();
 }
 
-void CallLayout::check_terms(const sextant_terms& terms) const {
+void CallLayout::check_call(const sextant_attention& a, const sextant_terms& terms) const {
+  const auto expect_planned = [](const char* member, int64_t got, int64_t planned) {
+    if (got != 0 && got != planned)
+      refuse(member, std::to_string(planned) + " (as planned)", std::to_string(got));
+  };
+  expect_planned("sees", a.sees, said_.sees);
+  expect_planned("window", a.window, said_.window);
+  expect_planned("left", a.left, said_.left);
+  expect_planned("right", a.right, said_.right);
+  if (a.rope && (rotations_.empty() || need(a.rope, "rope").rotation != rotations_.front()))
+    refuse("rope", "that of the plan, or NULL", "another");
   if (without_positions_ && reads_distances(terms))
     refuse("terms", "no tables by distance, as the plan has more queries than keys",
            "some without a first_query");

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sextant/attention/plan.h"
-#include "sextant/sextant.h"
+#include "sextant/c/handles.h"
 
 namespace sextant::c {
 
@@ -19,15 +19,11 @@ class CallLayout {
   // Copies what the plan needs. Throws Error that names the member.
   void set(const sextant_attention& attention, const sextant_terms& terms);
   const Plan& plan() const { return plan_; }
-  // Throws Error unless the terms of a call fit those of set(): tables have maps where those had,
-  // and there are none where queries have no position.
-  void check_terms(const sextant_terms& terms) const;
+  // Throws Error unless a call fits that of set(): what it says of the layout is the same or zero,
+  // tables have maps where those had, and there are none where queries have no position.
+  void check_call(const sextant_attention& attention, const sextant_terms& terms) const;
 
  private:
-  struct Maps {
-    std::vector<int32_t> weight, bias, on_query, on_key, on_value;
-  };
-
   void set_sweeps(const sextant_attention& attention, const sextant_layout& layout);
   void set_pages(const sextant_attention& attention, const sextant_layout& layout);
   SideRotation side_of(const sextant_side& side, int64_t batch, int64_t rows,
@@ -38,7 +34,8 @@ class CallLayout {
   std::vector<std::vector<int64_t>> positions_;             // of both sides of each sweep
   std::vector<std::shared_ptr<const Rotation>> rotations_;  // of the plan
   std::vector<int64_t> pages_;
-  Maps maps_;
+  TableMaps maps_;
+  sextant_attention said_ = {};     // that of set(), without arrays and addresses
   bool without_positions_ = false;  // there are more queries than keys and no first_query
   Plan plan_;
 };

@@ -16,20 +16,11 @@ using namespace sextant;
 using sextant::c::guarded;
 using sextant::c::need;
 
-namespace {
-
-// The maps of tables, each [diagonals] or empty.
-struct Maps {
-  std::vector<int32_t> weight, bias, on_query, on_key, on_value;
-};
-
-}  // namespace
-
 struct sextant_decode_plan {
   std::shared_ptr<const Rotation> rotation;  // to which entries point; null: none
   c::PlanningFor planning;
   const Executor& executor;  // of attend()
-  Maps maps;
+  c::TableMaps maps;
   std::vector<float> lse;  // where the caller wants none
   bool on_key;
   int64_t batch;
@@ -50,19 +41,12 @@ struct sextant_decode_plan {
         decoding(
             cache, entries(o),
             {.heads = o.heads, .queries = o.queries, .most_rows = o.most_rows, .key_table = on_key},
-            {.weight = maps.weight,
-             .bias = maps.bias,
-             .on_query = maps.on_query,
-             .on_key = maps.on_key,
-             .on_value = maps.on_value},
-            cpu_backend(), o.threads > 0 ? static_cast<const Executor&>(planning) : executor) {}
+            maps.rows(), cpu_backend(),
+            o.threads > 0 ? static_cast<const Executor&>(planning) : executor) {}
 
-  static Maps maps_of(const sextant_decode_plan_options& o, const sextant_terms& terms) {
-    Maps own;
-    const int64_t count = o.window > 0 ? std::min(o.window, o.most_rows) : o.most_rows;
-    c::each_table(terms, own, [&](const char*, const sextant_table& table, auto& map) {
-      if (table.rows && o.count > 0) map.assign(table.rows, table.rows + count);
-    });
+  static c::TableMaps maps_of(const sextant_decode_plan_options& o, const sextant_terms& terms) {
+    c::TableMaps own;
+    if (o.count > 0) own.set(terms, o.window > 0 ? std::min(o.window, o.most_rows) : o.most_rows);
     return own;
   }
 
@@ -75,6 +59,7 @@ struct sextant_decode_plan {
 
   void attend(const sextant_cache* cache, const sextant_decode_plan_call* call,
               const sextant_array* out, const sextant_array* own_lse, const Executor& runs) {
+    const c::OneCall use(in_use, "decode plan");
     const sextant_decode_plan_call a = c::read(call, "decode_plan_call");
     sextant_terms terms = c::read_or_none(a.terms, "terms");
     if (terms.mask || !c::is_absent(terms.key_bias))
@@ -88,28 +73,9 @@ struct sextant_decode_plan {
                                 .scale = c::scale_of(a.scale, a.q.columns)};
     c::set_terms(terms, 0, operands);
     const c::Use own(cache);
-    decoding.attend(*own, operands, c::decoded(a.q, out, own_lse, lse), &runs);
+    decoding.attend(*own, operands, c::results_of(a.q, {}, {}, out, own_lse, lse), &runs);
   }
 };
-
-namespace {
-
-// The plan of a call, which no other call may use meanwhile.
-class Using {
- public:
-  explicit Using(sextant_decode_plan* plan) : plan_(need(plan, "plan")) {
-    if (plan_.in_use.exchange(true))
-      fail("decode plan: expected one call at a time, but another one uses it");
-  }
-  Using(const Using&) = delete;
-  ~Using() { plan_.in_use = false; }
-  sextant_decode_plan* operator->() const { return &plan_; }
-
- private:
-  sextant_decode_plan& plan_;
-};
-
-}  // namespace
 
 sextant_status sextant_decode_plan_create(const sextant_cache* cache,
                                           const sextant_decode_plan_options* options,
@@ -139,9 +105,10 @@ void sextant_decode_plan_destroy(sextant_decode_plan* plan) { c::destroy(plan, "
 sextant_status sextant_decode_plan_step(sextant_decode_plan* plan, const sextant_cache* cache,
                                         const int64_t* queries) {
   return guarded([&] {
-    const Using own(plan);
-    const auto counts = static_cast<size_t>(queries ? own->batch : 0);
-    own->decoding.step(*c::Use(cache), {queries, counts});
+    sextant_decode_plan& own = need(plan, "plan");
+    const c::OneCall use(own.in_use, "decode plan");
+    const auto counts = static_cast<size_t>(queries ? own.batch : 0);
+    own.decoding.step(*c::Use(cache), {queries, counts});
   });
 }
 
@@ -149,8 +116,8 @@ sextant_status sextant_decode_plan_attend(sextant_decode_plan* plan, const sexta
                                           const sextant_decode_plan_call* call,
                                           const sextant_array* out, const sextant_array* lse) {
   return guarded([&] {
-    const Using own(plan);
-    own->attend(cache, call, out, lse, own->executor);
+    sextant_decode_plan& own = need(plan, "plan");
+    own.attend(cache, call, out, lse, own.executor);
   });
 }
 
@@ -160,9 +127,10 @@ sextant_status sextant_decode_plan_attend_share(sextant_decode_plan* plan,
                                                 const sextant_array* out, const sextant_array* lse,
                                                 int ith, int nth) {
   return guarded([&] {
+    sextant_decode_plan& own = need(plan, "plan");
     const auto attend = [&](const Executor& executor) {
-      Using(plan)->attend(cache, call, out, lse, executor);
+      own.attend(cache, call, out, lse, executor);
     };
-    need(plan, "plan").joint.run(ith, nth, std::cref(attend));
+    own.joint.run(ith, nth, std::cref(attend));
   });
 }

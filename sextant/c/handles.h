@@ -163,7 +163,6 @@ bool is_absent(const sextant_array& array);  // all sizes are 0, and there is no
 bool share_memory(const sextant_array& a, const sextant_array& b);
 // The scale, for 0 that of D columns. Throws Error if that is infinite.
 double scale_of(double scale, int64_t columns);
-
 // Sets the operands of `terms`; those of the call that they fit must be set. Throws Error that
 // names the member.
 void set_terms(const sextant_terms& terms, int64_t keys, Operands<float>& operands);
@@ -177,12 +176,33 @@ void each_table(Terms& terms, Maps& maps, F&& f) {
   f("on_key", terms.on_key, maps.on_key);
   f("on_value", terms.on_value, maps.on_value);
 }
-// The results of decoding, with lse in `unused` if the caller wants none. Throws Error as
-// output_of() and check_overlap() do.
-Attended<float> decoded(const sextant_array& q, const sextant_array* out, const sextant_array* lse,
-                        std::vector<float>& unused);
-// Throws Error if an output of a call shares memory with another of its arrays. lse: or null.
-void check_overlap(const sextant_array& q, const sextant_array& k, const sextant_array& v,
-                   const sextant_array& out, const sextant_array* lse);
+
+// Copies of the maps of tables, each [diagonals] or empty, in memory that is used again.
+struct TableMaps {
+  std::vector<int32_t> weight, bias, on_query, on_key, on_value;
+
+  void set(const sextant_terms& terms, int64_t diagonals);
+  RowMaps rows() const { return {weight, bias, on_query, on_key, on_value}; }
+};
+
+// The results of a call over q, k and v (absent: in a cache); lse is in `unused` if the caller
+// wants none. Throws Error if an output is wrong or shares memory with another array.
+Attended<float> results_of(const sextant_array& q, const sextant_array& k, const sextant_array& v,
+                           const sextant_array* out, const sextant_array* lse,
+                           std::vector<float>& unused);
+
+// The use of a plan by a call. Throws Error if another call uses it.
+class OneCall {
+ public:
+  OneCall(std::atomic<bool>& in_use, const char* name) : in_use_(in_use) {
+    if (in_use_.exchange(true))
+      fail(std::string(name) + ": expected one call at a time, but another one uses it");
+  }
+  OneCall(const OneCall&) = delete;
+  ~OneCall() { in_use_ = false; }
+
+ private:
+  std::atomic<bool>& in_use_;
+};
 
 }  // namespace sextant::c

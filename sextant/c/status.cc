@@ -24,16 +24,25 @@ std::string& message_of_thread() {
 struct Member {
   std::string_view cpp, c, after = "";
 };
-constexpr std::array kMembers = {
-    Member{"row_at.", "terms.", ".rows"},     Member{"weight.", "terms.weight.table."},
-    Member{"bias.", "terms.bias.table."},     Member{"on_query.", "terms.on_query.table."},
-    Member{"on_key.", "terms.on_key.table."}, Member{"on_value.", "terms.on_value.table."},
-    Member{"on_key:", "terms.on_key.table:"}, Member{"query_bias", "terms.query_bias"},
-    Member{"key_bias", "terms.key_bias"},     Member{"mask", "terms.mask"},
-    Member{"softcap", "terms.softcap"},       Member{"sink", "terms.sink"},
-    Member{"frames", "layout.frames"},        Member{"sweeps", "layout.sweeps"},
-    Member{"diagonals", "layout.diagonals"},  Member{"pages.at", "layout.pages"},
-    Member{"pages", "layout.pages"}};
+constexpr std::array kMembers = {Member{"row_at.", "terms.", ".rows"},
+                                 Member{"weight.", "terms.weight.table."},
+                                 Member{"bias.", "terms.bias.table."},
+                                 Member{"on_query.", "terms.on_query.table."},
+                                 Member{"on_key.", "terms.on_key.table."},
+                                 Member{"on_value.", "terms.on_value.table."},
+                                 Member{"on_key:", "terms.on_key.table:"},
+                                 Member{"query_bias", "terms.query_bias"},
+                                 Member{"key_bias", "terms.key_bias"},
+                                 Member{"mask", "terms.mask"},
+                                 Member{"softcap", "terms.softcap"},
+                                 Member{"sink", "terms.sink"},
+                                 Member{"frames", "layout.frames"},
+                                 Member{"sweeps", "layout.sweeps"},
+                                 Member{"diagonals", "layout.diagonals"},
+                                 Member{"pages.at", "layout.pages"},
+                                 Member{"pages:", "layout.pages:"},
+                                 Member{"pages.rows", "layout.keys"},
+                                 Member{"counts", "queries"}};
 
 // Runs tasks on the threads of a caller.
 class CallersThreads final : public Executor {
@@ -80,15 +89,16 @@ class CallersThreads final : public Executor {
 
 // The message of an Error of the core with the names of members in C.
 std::string in_c(std::string message) {
-  constexpr std::string_view kOf = "attention: ";
-  if (!message.starts_with(kOf)) return message;
-  for (const Member& member : kMembers)
-    if (std::string_view(message).substr(kOf.size()).starts_with(member.cpp)) {
-      const size_t end = message.find(": ", kOf.size());
-      if (end != std::string::npos) message.insert(end, member.after);
-      message.replace(kOf.size(), member.cpp.size(), member.c);
-      break;
-    }
+  for (const std::string_view of : {"attention: ", "kv cache: decoding: ", "kv cache: "}) {
+    if (!message.starts_with(of)) continue;
+    for (const Member& member : kMembers)
+      if (std::string_view(message).substr(of.size()).starts_with(member.cpp)) {
+        const size_t end = message.find(": ", of.size());
+        if (end != std::string::npos) message.insert(end, member.after);
+        message.replace(of.size(), member.cpp.size(), member.c);
+        break;
+      }
+  }
   return message;
 }
 
@@ -101,7 +111,7 @@ void read_struct(const void* from, size_t bytes, const char* name, void* to) {
     fail(std::string(name) + ".size: expected sizeof(sextant_" + name + "), " +
          std::to_string(bytes) + " in version " + sextant_version() + ", but got " +
          std::to_string(size));
-  constexpr size_t kMost = 1 << 16;  // more than any struct will have
+  constexpr size_t kMost = 1 << 12;  // more than any struct will have
   const auto* const rest = static_cast<const std::byte*>(from);
   if (size > kMost ||
       std::any_of(rest + bytes, rest + size, [](auto b) { return b != std::byte{}; }))

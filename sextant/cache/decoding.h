@@ -7,8 +7,8 @@
 //     decoding.attend(cache, {.q = q}, {out, lse});   // for each layer, with its cache
 //
 // From the second step on, step() and attend() do not allocate on a serial executor or a pool of
-// make_thread_pool(). Exceptions: rotations with growth (XPOS), tables of vectors by distance,
-// key_bias, and the first steps after counts of queries have changed. append() does not allocate
+// make_thread_pool(). Exceptions: rotations with growth (XPOS), and the first steps after counts of
+// queries have changed. append() does not allocate
 // where KvCache::reserve() has taken the pages. A step takes the time of the rows that are seen:
 // those before a window cost the numbers of their pages.
 //

@@ -221,6 +221,8 @@ TEST(Layouts, ErrorsNameTheField) {
       },
       refused("key_ranges.size()", "got 1"));
   EXPECT_THAT([] { within({{.batch = 1}, {}}, {}); }, refused("frames.batch", "got -1"));
+  EXPECT_THAT([] { within({{.query_row = -3, .queries = 2}}, {}); },
+              refused("frames.query_row", "got -3"));
   EXPECT_THAT([] { within({{.batch = -2}}, {}); }, refused("frames.batch", "got -2"));
   EXPECT_THAT([] { within({}, {.left = -1}); }, refused("left", "got -1"));
   EXPECT_THAT([] { within({}, {.right = -1}); }, refused("right", "got -1"));

@@ -183,6 +183,9 @@ TEST(Ggml, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(sextant_ggml_attention(graph.context(), t.q, t.v, t.v, &op));
   EXPECT_THAT(sextant_error(), HasSubstr("k.columns: expected 24"));
   EXPECT_FALSE(op.plan);
+  op.size = 0;
+  EXPECT_FALSE(sextant_ggml_attention(graph.context(), t.q, t.k, t.v, &op));
+  EXPECT_THAT(sextant_error(), HasSubstr("ggml: size: expected sizeof(sextant_ggml)"));
 }
 
 }  // namespace

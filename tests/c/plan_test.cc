@@ -172,6 +172,39 @@ TEST(CPlan, RefusesOtherShapesMapsAndBackends) {
   sextant_plan_destroy(nullptr);
 }
 
+// A call says nothing of the layout, or the same as its plan.
+TEST(CPlan, RefusesAnotherLayoutThanItsOwn) {
+  RandomScore<float> random({.queries = 9, .keys = 9});
+  SEXTANT_NEW(sextant_attention, call);
+  call.q = c_array(random.score.q), call.k = c_array(random.score.k);
+  call.v = c_array(random.score.v);
+  call.window = 3;
+  sextant_rope *rope = nullptr, *other = nullptr;
+  for (sextant_rope** made : {&rope, &other})
+    ASSERT_EQ(sextant_rope_create(8, 1e4, SEXTANT_HALF_SPLIT, 0, made), SEXTANT_OK);
+  call.rope = rope;
+  sextant_plan* plan = nullptr;
+  ASSERT_EQ(sextant_plan_create(&call, nullptr, &plan), SEXTANT_OK) << sextant_error();
+  Outputs results(random.score);
+  const sextant_array out = results.out_array();
+  const auto attend = [&](auto change) {
+    sextant_attention changed = call;
+    change(changed);
+    return sextant_plan_attend(plan, &changed, &out, nullptr, nullptr);
+  };
+  EXPECT_EQ(attend([](auto&) {}), SEXTANT_OK) << sextant_error();
+  EXPECT_EQ(attend([](auto& a) { a.window = 0, a.rope = nullptr; }), SEXTANT_OK);
+  expect_refused(attend([](auto& a) { a.window = 4; }),
+                 "window: expected 3 (as planned), but got 4");
+  expect_refused(attend([](auto& a) { a.sees = SEXTANT_ALL_KEYS; }),
+                 "sees: expected 0 (as planned)");
+  expect_refused(attend([](auto& a) { a.left = 1; }), "left: expected 0 (as planned)");
+  expect_refused(attend([&](auto& a) { a.rope = other; }), "rope: expected that of the plan");
+  sextant_plan_destroy(plan);
+  sextant_rope_destroy(rope);
+  sextant_rope_destroy(other);
+}
+
 // A plan of more queries than keys says no positions.
 TEST(CPlan, RefusesTablesWhereQueriesHaveNoPosition) {
   RandomScore<float> random({.queries = 12, .keys = 8});
