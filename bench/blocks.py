@@ -73,13 +73,12 @@ def measure(options, block, ways, rows, threads):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    numbers = lambda text: [program.positive(x) for x in text.split(",")]  # noqa: E731
     parser.add_argument("--program", type=pathlib.Path,
                         default=ROOT / "build/release/bin/bench_blocks")
     parser.add_argument("--ggml", default="", help="the version of ggml that the build found")
     parser.add_argument("--blocks", type=lambda text: text.split(","), default=list(BLOCKS))
-    parser.add_argument("--rows", type=numbers, default=[377, 1500, 1504, 3000, 6000])
-    parser.add_argument("--threads", type=numbers, default=[1, 2])
+    parser.add_argument("--rows", type=program.numbers, default=[377, 1500, 1504, 3000, 6000])
+    parser.add_argument("--threads", type=program.numbers, default=[1, 2])
     parser.add_argument("--rounds", type=program.positive, default=3)
     options = parser.parse_args()
     rows = []

@@ -253,12 +253,11 @@ def build(folder, dry_run):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    numbers = lambda text: [program.positive(x) for x in text.split(",")]  # noqa: E731
     parser.add_argument("--dry-run", action="store_true")
-    parser.add_argument("--lengths", type=numbers, default=[4096, 16384])
-    parser.add_argument("--sizes", type=numbers, default=[64, 128])
+    parser.add_argument("--lengths", type=program.numbers, default=[4096, 16384])
+    parser.add_argument("--sizes", type=program.numbers, default=[64, 128])
     parser.add_argument("--kinds", type=lambda x: x.split(","), default=KINDS)
-    parser.add_argument("--keys", type=numbers, default=[4096, 16384, 65536], help="of decoding")
+    parser.add_argument("--keys", type=program.numbers, default=[4096, 16384, 65536], help="of decoding")
     parser.add_argument("--rounds", type=program.positive, default=7)
     parser.add_argument("--seconds", type=program.positive, default=210)
     parser.add_argument("--build", type=pathlib.Path, default=records.ROOT / "build" / "cuda")

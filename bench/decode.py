@@ -110,11 +110,10 @@ def measure(options, keys, dtype):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    numbers = lambda text: [program.positive(x) for x in text.split(",")]  # noqa: E731
     parser.add_argument("--program", type=pathlib.Path,
                         default=ROOT / "build/release/bin/bench_decode")
     parser.add_argument("--ggml", default="", help="the commit of ggml that the build found")
-    parser.add_argument("--keys", type=numbers, default=[1024, 4096, 16384])
+    parser.add_argument("--keys", type=program.numbers, default=[1024, 4096, 16384])
     parser.add_argument("--dtypes", type=lambda text: text.split(","),
                         default=["float32", "bfloat16", "float16", "int8"])
     parser.add_argument("--layers", type=program.positive, default=2)

@@ -180,8 +180,7 @@ def measure(method, length, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    numbers = lambda text: [program.positive(x) for x in text.split(",")]  # noqa: E731
-    parser.add_argument("--lengths", type=numbers, default=[2048], help="queries and keys, causal")
+    parser.add_argument("--lengths", type=program.numbers, default=[2048], help="queries and keys, causal")
     parser.add_argument("--methods", type=lambda x: x.split(","), default=["none", "alibi", "rope"])
     parser.add_argument("--batch", type=program.positive, default=1)
     parser.add_argument("--heads", type=program.positive, default=8,

@@ -11,6 +11,11 @@ def positive(text):
     return number
 
 
+def numbers(text):
+    """"377,1500" as [377, 1500]."""
+    return [positive(each) for each in text.split(",")]
+
+
 def writable(path):
     """Checks that a file can be written before the timing, which takes minutes. Its old content
     stays until the new one is written."""

@@ -38,12 +38,11 @@ def rounds_of(options, block, rows, threads):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    numbers = lambda text: [program.positive(x) for x in text.split(",")]  # noqa: E731
     parser.add_argument("--program", type=pathlib.Path,
                         default=ROOT / "build/release/bin/bench_relative")
     parser.add_argument("--openblas", default="0.3.21", help="the version of OpenBLAS")
-    parser.add_argument("--rows", type=numbers, default=[377, 1500, 3000])
-    parser.add_argument("--threads", type=numbers, default=[1, 2])
+    parser.add_argument("--rows", type=program.numbers, default=[377, 1500, 3000])
+    parser.add_argument("--threads", type=program.numbers, default=[1, 2])
     parser.add_argument("--rounds", type=program.positive, default=7)
     options = parser.parse_args()
     rows = []

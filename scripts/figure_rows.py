@@ -83,5 +83,7 @@ def by_machine(found, shown):
 
 def unevenness(rows):
     """A sentence on how far the rounds of a line differ."""
+    if max(row["rounds"] for row in rows) < 2:
+        return "A line has one round."
     most = max(row["spread"] for row in rows)
     return f"The slowest round of a line took up to {most:.1f} times as long as its fastest."

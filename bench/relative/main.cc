@@ -44,7 +44,7 @@ void expect_ok(sextant_status status) {
 // A layer, its arrays for the peer, and its plan.
 struct Layer {
   RelativeLayer peer;
-  std::vector<float> u, v, bias;
+  std::vector<float> u, v, bias, unread;
   std::vector<int32_t> map;
   sextant_attention call = {sizeof call};
   sextant_terms terms = {sizeof terms};
@@ -89,13 +89,26 @@ struct Layer {
         p.q_with_v[n] += v[of_head * static_cast<size_t>(p.columns) + column];
       }
       bias.resize(static_cast<size_t>(p.heads * distances));
-      expect_ok(sextant_conformer_terms(u.data(), v.data(), &table, p.scale, &call.q, bias.data(),
-                                        &terms));  // q has u from here on, for the peer, too
+      unread = p.q;
+      add_terms(call.q);  // q has u from here on, for the peer, too
     }
     if (o.threads > 1) expect_ok(sextant_pool_create(o.threads, &pool));
     expect_ok(sextant_plan_create(&call, "cpu", &plan));
   }
+  // Computes the Conformer's terms, and adds u to q.
+  void add_terms(const sextant_array& q) {
+    const sextant_array table = sextant_contiguous(peer.table.data(), SEXTANT_FLOAT32, 1,
+                                                   peer.heads, peer.table_rows, peer.columns);
+    expect_ok(sextant_conformer_terms(u.data(), v.data(), &table, peer.scale, &q, bias.data(),
+                                      &terms));
+  }
+  // The terms are those of each call, with a copy of q in place of q.
   void attend(std::vector<float>& out) {
+    if (!peer.deberta) {
+      sextant_array copy = call.q;
+      copy.data = unread.data();
+      add_terms(copy);
+    }
     const sextant_array to =
         sextant_contiguous(out.data(), SEXTANT_FLOAT32, 1, peer.heads, peer.rows, peer.columns);
     expect_ok(sextant_plan_attend(plan, &call, &to, nullptr, pool));

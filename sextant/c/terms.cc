@@ -1,6 +1,7 @@
 // The terms of models, written into the caller's memory.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,35 @@ View<const float> position_table(const sextant_array& array, const char* name, i
     fail(std::string(name) + ": expected 1 x heads x " + std::to_string(rows) + " x D, but got " +
          std::to_string(table.batch) + " x heads x " + std::to_string(table.rows) + " x D");
   return table;
+}
+
+// Sums in several parts, so that it is vectorised.
+double dot(const std::vector<double>& a, const float* b, int64_t stride) {
+  constexpr size_t kParts = 8;
+  double parts[kParts] = {};
+  size_t c = 0;
+  const auto add = [&](auto at) {
+    for (; c + kParts <= a.size(); c += kParts)
+      for (size_t n = 0; n < kParts; ++n) parts[n] += a[c + n] * double{at(c + n)};
+    for (; c < a.size(); ++c) parts[0] += a[c] * double{at(c)};
+  };
+  if (stride == 1)
+    add([b](size_t n) { return b[n]; });
+  else
+    add([b, stride](size_t n) { return b[static_cast<int64_t>(n) * stride]; });
+  return std::accumulate(parts, parts + kParts, 0.0);
+}
+
+// Adds a row to all rows of a head.
+void add_to_rows(const HostAnyView<float>& x, int64_t head, const float* row) {
+  const bool plain = x.dtype == DType::kFloat32 && x.column_stride == 1;
+  for (int64_t b = 0; b < x.batch; ++b)
+    for (int64_t i = 0; i < x.rows; ++i) {
+      float* const to = plain ? x.as<float>().at(b, head, i) : nullptr;
+      for (int64_t c = 0; c < x.columns && plain; ++c) to[c] += row[c];
+      for (int64_t c = 0; c < x.columns && !plain; ++c)
+        x.set(b, head, i, c, x(b, head, i, c) + row[c]);
+    }
 }
 
 }  // namespace
@@ -94,20 +124,13 @@ sextant_status sextant_conformer_terms(const float* u, const float* v, const sex
     const double factor = c::scale_of(scale, columns);
     std::vector<double> difference(static_cast<size_t>(columns));
     for (int64_t h = 0; h < heads; ++h) {
+      const float *of_u = u + h * columns, *of_v = v + h * columns;
       for (int64_t c = 0; c < columns; ++c)
-        difference[static_cast<size_t>(c)] =
-            double{v[h * columns + c]} - double{u[h * columns + c]};
-      for (int64_t n = 0; n < rows.rows; ++n) {
-        double sum = 0;
-        for (int64_t c = 0; c < columns; ++c)
-          sum +=
-              difference[static_cast<size_t>(c)] * double{rows(0, rows.heads == 1 ? 0 : h, n, c)};
-        bias[h * rows.rows + n] = static_cast<float>(factor * sum);
-      }
-      for (int64_t b = 0; b < queries.batch; ++b)
-        for (int64_t i = 0; i < queries.rows; ++i)
-          for (int64_t c = 0; c < columns; ++c)
-            queries.set(b, h, i, c, queries(b, h, i, c) + u[h * columns + c]);
+        difference[static_cast<size_t>(c)] = double{of_v[c]} - double{of_u[c]};
+      for (int64_t n = 0; n < rows.rows; ++n)
+        bias[h * rows.rows + n] = static_cast<float>(
+            factor * dot(difference, rows.at(0, rows.heads == 1 ? 0 : h, n), rows.column_stride));
+      add_to_rows(queries, h, of_u);
     }
     to.on_query = {.table = table, .rows = nullptr};
     to.bias = bias_table(bias, heads, rows.rows);
