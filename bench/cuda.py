@@ -257,7 +257,8 @@ def main():
     parser.add_argument("--lengths", type=program.numbers, default=[4096, 16384])
     parser.add_argument("--sizes", type=program.numbers, default=[64, 128])
     parser.add_argument("--kinds", type=lambda x: x.split(","), default=KINDS)
-    parser.add_argument("--keys", type=program.numbers, default=[4096, 16384, 65536], help="of decoding")
+    parser.add_argument("--keys", type=program.numbers, default=[4096, 16384, 65536],
+                        help="of decoding")
     parser.add_argument("--rounds", type=program.positive, default=7)
     parser.add_argument("--seconds", type=program.positive, default=210)
     parser.add_argument("--build", type=pathlib.Path, default=records.ROOT / "build" / "cuda")

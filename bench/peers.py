@@ -180,7 +180,8 @@ def measure(method, length, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lengths", type=program.numbers, default=[2048], help="queries and keys, causal")
+    parser.add_argument("--lengths", type=program.numbers, default=[2048],
+                        help="queries and keys, causal")
     parser.add_argument("--methods", type=lambda x: x.split(","), default=["none", "alibi", "rope"])
     parser.add_argument("--batch", type=program.positive, default=1)
     parser.add_argument("--heads", type=program.positive, default=8,

@@ -5,10 +5,11 @@
 #
 # In a fresh chroot with a clone of HEAD (scripts/clean_chroot.sh; needs root): the core, static and
 # shared, is configured, built, installed and used by find_package, pkg-config, the examples (also
-# that in Rust), the programs of docs/{cpp,c,cache,relative-attention}.md and a C program. Then nlohmann-json is installed and the
-# same is done with the component `config`. A shared library must export the API only, a plugin
-# that links the static core nothing of it, and the static core must be smaller than 8 MB, without
-# the backward passes than 5.5 MB. The kernels are compiled three times, without ccache.
+# that in Rust), the programs of docs/{cpp,c,cache,relative-attention}.md and a C program. Then
+# nlohmann-json is installed and the same is done with the component `config`. A shared library must
+# export the API only, a plugin that links the static core nothing of it, and the static core must
+# be smaller than 8 MB, without the backward passes than 5.5 MB. The kernels are compiled three
+# times, without ccache.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
@@ -86,11 +87,12 @@ write_page() {
 This page is written by \`./check --sdk\`. In a Debian 12 with nothing but its base system, the
 packages below are installed; the preset \`sdk\` is configured, built and installed; and the result
 is used through \`find_package\` (\`tests/package/consumer\`, \`examples/cpp\`) and pkg-config (the
-programs of [From C++](cpp.md), [From C](c.md), [the cache](cache.md) and
-[relative attention](relative-attention.md), with the output that these pages show, and
-\`tests/package/c_program.c\` as C99), and by \`examples/rust\` with Debian's rustc. \`inference\` is \`-DSEXTANT_INFERENCE=ON\`. The second
-round adds the component \`config\`. Shared libraries must export the API only, plugins that link
-the static core nothing of it (\`tests/package/plugin.*\`), and no program needs libhwy.
+programs of [From C++](cpp.md), [From C](c.md), [the cache](cache.md) and [relative
+attention](relative-attention.md), with the output that these pages show, and
+\`tests/package/c_program.c\` as C99), and by \`examples/rust\` with Debian's rustc. \`inference\`
+is \`-DSEXTANT_INFERENCE=ON\`. The second round adds the component \`config\`. Shared libraries must
+export the API only, plugins that link the static core nothing of it (\`tests/package/plugin.*\`),
+and no program needs libhwy.
 
 | | |
 | --- | --- |

@@ -99,8 +99,8 @@ struct Layer {
   void add_terms(const sextant_array& q) {
     const sextant_array table = sextant_contiguous(peer.table.data(), SEXTANT_FLOAT32, 1,
                                                    peer.heads, peer.table_rows, peer.columns);
-    expect_ok(sextant_conformer_terms(u.data(), v.data(), &table, peer.scale, &q, bias.data(),
-                                      &terms));
+    expect_ok(
+        sextant_conformer_terms(u.data(), v.data(), &table, peer.scale, &q, bias.data(), &terms));
   }
   // The terms are those of each call, with a copy of q in place of q.
   void attend(std::vector<float>& out) {

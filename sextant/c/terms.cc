@@ -46,21 +46,21 @@ View<const float> position_table(const sextant_array& array, const char* name, i
   return table;
 }
 
-// Sums in several parts, so that it is vectorised.
+// Several sums at a time, so that it is vectorised.
 double dot(const std::vector<double>& a, const float* b, int64_t stride) {
-  constexpr size_t kParts = 8;
-  double parts[kParts] = {};
+  constexpr size_t kSums = 8;
+  double sums[kSums] = {};
   size_t c = 0;
   const auto add = [&](auto at) {
-    for (; c + kParts <= a.size(); c += kParts)
-      for (size_t n = 0; n < kParts; ++n) parts[n] += a[c + n] * double{at(c + n)};
-    for (; c < a.size(); ++c) parts[0] += a[c] * double{at(c)};
+    for (; c + kSums <= a.size(); c += kSums)
+      for (size_t n = 0; n < kSums; ++n) sums[n] += a[c + n] * double{at(c + n)};
+    for (; c < a.size(); ++c) sums[0] += a[c] * double{at(c)};
   };
   if (stride == 1)
     add([b](size_t n) { return b[n]; });
   else
     add([b, stride](size_t n) { return b[static_cast<int64_t>(n) * stride]; });
-  return std::accumulate(parts, parts + kParts, 0.0);
+  return std::accumulate(sums, sums + kSums, 0.0);
 }
 
 // Adds a row to all rows of a head.
