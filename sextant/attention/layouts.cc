@@ -1,3 +1,5 @@
+// A layout is a list of frames and one window: a query sees the keys of its frame whose distances
+// lie in the window. The named layouts choose both.
 #include "sextant/attention/layouts.h"
 
 #include <algorithm>

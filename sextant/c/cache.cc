@@ -1,3 +1,5 @@
+// Each function is the one of KvCache or CachedBatch with its arguments converted. Use holds the
+// cache for a call.
 #include <string>
 #include <vector>
 

@@ -1,3 +1,5 @@
+// A rope is a Spectrum that becomes a Rotation, whose frequencies are exact turns. Tables are
+// computed pair by pair and transposed.
 #include <algorithm>
 #include <cmath>
 #include <memory>

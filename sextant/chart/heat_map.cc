@@ -1,3 +1,5 @@
+// The cells are averaged or repeated into a picture of palette indices, which is embedded as PNG;
+// marks, labels and the colour bar are elements of SVG around it.
 #include "sextant/chart/heat_map.h"
 
 #include <fmt/format.h>

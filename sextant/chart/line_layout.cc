@@ -1,3 +1,5 @@
+// Ranges come first, then the margins that texts need, then ticks, and last the places of the
+// labels at the ends, which are moved apart.
 #include "sextant/chart/line_layout.h"
 
 #include <fmt/format.h>

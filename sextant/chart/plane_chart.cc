@@ -1,3 +1,4 @@
+// Points lie in circles, one in each panel. Labels that would touch an earlier one are left out.
 #include "sextant/chart/plane_chart.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Elements are text with numbers that are rounded once. Colours of series are classes of the style
+// sheet, so that a dark page changes them.
 #include "sextant/chart/svg.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// A reader asks for a field by name and kind. A kind is a test and the words of its error, so each
+// type and range is written once.
 #include "sextant/files/json_fields.h"
 
 #include <algorithm>

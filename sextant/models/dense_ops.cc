@@ -1,3 +1,5 @@
+// Each operation is an autograd function over the one of sextant/dense, and a libtorch function
+// where rows are few or tensors are on a device.
 #include "sextant/models/dense_ops.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,3 +1,5 @@
+// Fields are compared with the family's code, with the model's other objects and with a list of
+// known keys. A key that nobody reads and that resembles one about positions is an error.
 #include "sextant/rope_config/contradictions.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Each request notes its key. finish() lists keys about positions that were never requested.
 #include "sextant/rope_config/gguf_keys.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The family's table says where the language model's object is. For unknown families the only
+// object with sizes and positions is taken, and several are an error.
 #include "sextant/rope_config/language_model.h"
 
 #include <algorithm>

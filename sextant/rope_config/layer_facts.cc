@@ -1,3 +1,5 @@
+// The facts of a layer are read in the order of their dependencies: kind of attention, whether it
+// rotates, base, rotated part, scaling, window.
 #include "sextant/rope_config/layer_facts.h"
 
 #include <algorithm>

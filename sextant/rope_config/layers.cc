@@ -1,3 +1,5 @@
+// The facts of each layer are read alone; layers with equal facts become one group, which is named
+// by the kinds of its layers.
 #include "sextant/rope_config/layers.h"
 
 #include <algorithm>

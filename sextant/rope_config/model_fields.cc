@@ -1,3 +1,6 @@
+// A field is looked up by its canonical name: among the names of the family, those of other
+// families, and the defaults of the family's code. Two names with different values are a
+// contradiction.
 #include "sextant/rope_config/model_fields.h"
 
 #include <algorithm>

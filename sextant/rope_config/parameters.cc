@@ -1,3 +1,5 @@
+// Both schemas, rope_scaling and rope_parameters, become one object, which is compared with the
+// fields beside it. Fields that the code does not read are removed with a warning.
 #include "sextant/rope_config/parameters.h"
 
 #include <algorithm>

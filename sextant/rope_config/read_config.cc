@@ -1,3 +1,5 @@
+// The first bytes tell GGUF from JSON, and the shape of the text flags from files. A folder stands
+// for the file in it that describes the model.
 #include "sextant/rope_config/read_config.h"
 
 #include <algorithm>

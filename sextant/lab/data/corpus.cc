@@ -1,3 +1,5 @@
+// Documents are sorted by content, cut, and dealt to training and test data. Bytes that are not
+// UTF-8 are refused with their offset.
 #include "sextant/lab/data/corpus.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Every sequence draws its keys, values and places from a counter and its number, so that any
+// sequence can be made alone.
 #include "sextant/lab/data/retrieval_task.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Methods are divided into those that count and those that are left out, with the reason; the rest
+// is ranked and judged against the reference, and methods with a base inherit what their training
+// said.
 #include "sextant/lab/report/findings.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// The list of candidates comes first, then the choice: the lowest loss far out plus what it costs
+// at the trained length, with ties by the interval of paired blocks.
 #include "sextant/lab/result/stretch_candidates.h"
 
 #include <fmt/format.h>

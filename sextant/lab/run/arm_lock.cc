@@ -1,3 +1,5 @@
+// The lock names host, boot, process and its start, so that a process on the same machine can tell
+// a dead owner; on others the age of the file tells.
 #include "sextant/lab/run/arm_lock.h"
 
 #include <fcntl.h>

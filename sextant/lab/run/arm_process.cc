@@ -1,3 +1,5 @@
+// Signals set flags that the watch of the arm reads between steps; progress goes to the parent as
+// lines of JSON, and the exit status says how the arm ended.
 #include "sextant/lab/run/arm_process.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// A folder of arms has a list of command lines for shells and job arrays. Workers leave messages
+// beside their arms, which the collecting process reads.
 #include "sextant/lab/run/hand_out.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Each candidate is an arm of a measurement (measure.h). The losses of its blocks become the
+// evaluation, or the extension, that the request asks for.
 #include "sextant/lab/run/measure_losses.h"
 
 #include <fmt/format.h>

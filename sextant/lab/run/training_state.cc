@@ -1,3 +1,5 @@
+// The payload is cut into chunks with a checksum each. A new state is written beside the old one,
+// which remains until the new one is whole.
 #include "sextant/lab/run/training_state.h"
 
 #include <algorithm>

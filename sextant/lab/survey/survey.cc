@@ -1,3 +1,5 @@
+// Arms that have no result yet are run in an order in which tables have lines early. Findings are
+// derived from the results so far, and the report of an unfinished survey stays until it goes on.
 #include "sextant/lab/survey/survey.h"
 
 #include <fmt/format.h>

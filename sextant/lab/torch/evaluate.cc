@@ -1,3 +1,5 @@
+// Text is scored block by block at each length; answers of the small task and bytes that a pass
+// hides are scored by the same passes.
 #include "sextant/lab/torch/evaluate.h"
 
 #include <ATen/core/grad_mode.h>

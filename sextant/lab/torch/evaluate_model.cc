@@ -1,3 +1,5 @@
+// A candidate of a stretch is the folder's model with another method. All are loaded from the same
+// weights and scored on the same text.
 #include "sextant/lab/torch/evaluate_model.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Vectors that a method adds are read from its embedding of zeros. Scores come from attention with
+// the identity as values, whose results are its weights.
 #include "sextant/lab/torch/probe_encoding.h"
 
 #include <ATen/TensorOperators.h>

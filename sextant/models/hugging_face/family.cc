@@ -1,3 +1,5 @@
+// A method with its options chooses a family or a reason why there is none; one table has the keys
+// of each family's config.json.
 #include "sextant/models/hugging_face/family.h"
 
 #include <algorithm>

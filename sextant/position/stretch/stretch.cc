@@ -1,3 +1,5 @@
+// The mathematics of all stretches, in the order of their headers, which have the formulas. Each
+// maps frequencies pair by pair.
 #include "sextant/position/stretch/stretch.h"
 
 #include <algorithm>

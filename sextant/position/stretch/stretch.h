@@ -1,7 +1,7 @@
 // A stretch: a context extension, which changes a spectrum so that a model can handle longer
 // sequences than it was trained on.
 //
-// Every method maps a spectrum to a spectrum; this folder has one file for each. A dynamic stretch
+// Every method maps a spectrum to a spectrum; this folder has a header for each. A dynamic stretch
 // depends on the length of the sequence, which has been defined in three ways
 // (docs/methods/rope.md): the sequence up to each query; the sequence so far, for all queries
 // alike; or a given length. This file only maps a length to a stretch.

@@ -1,3 +1,5 @@
+// Differentiable tensors are inputs of one autograd function, and the rest of the call its
+// constant. The gradient of lse flows through a column that is appended to values and results.
 #include "sextant/torch/operators/autograd.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>

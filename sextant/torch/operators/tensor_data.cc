@@ -1,3 +1,5 @@
+// Checks of each operand are derived from the list of operands and its axes. Pages are gathered for
+// backends and passes that read none.
 #include "sextant/torch/operators/tensor_data.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,3 +1,5 @@
+// The memory and the items of a forward pass: which queries of which heads a task computes, and the
+// cut of few queries over many keys into pieces that are merged.
 #include <algorithm>
 #include <memory>
 

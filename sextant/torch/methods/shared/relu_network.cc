@@ -1,3 +1,5 @@
+// The units' zeros, sorted, are the ends of the pieces. An element needs its piece alone, and
+// gradients are sums over the elements of each piece.
 #include "sextant/torch/methods/shared/relu_network.h"
 
 #include <ATen/TensorOperators.h>
