@@ -55,6 +55,10 @@ void each_view(const Outcome& outcome, F&& f) {
   f("d_query_bias", AnyView<const float>(grad.query_bias));
   f("d_key_bias", AnyView<const float>(grad.key_bias));
   f("d_sink", sink);
+  f("d_axis_bias", AnyView<const float>(grad.axis_bias));
+  f("d_axis_on_query", AnyView<const float>(grad.axis_on_query));
+  f("d_table_query", AnyView<const float>(grad.table_query));
+  f("d_query_sink", AnyView<const float>(grad.query_sink));
 }
 
 // The values that an outcome should have, by the float64 reference, and the bounds of bounds.h.
