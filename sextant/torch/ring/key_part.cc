@@ -68,6 +68,8 @@ TensorOperands key_part(const TensorOperands& whole, const Diagonals& diagonals,
     if (sweep.key_rotary_positions.defined())
       sweep.key_rotary_positions = sweep.key_rotary_positions.narrow(2, keys.first, keys.count);
   }
+  for (size_t at = kAxisKeys; at < part.axes.size(); at += kAxisTensors)
+    part.axes[at] = part.axes[at].narrow(1, keys.first, keys.count);
   const Diagonals own = distances_of(part.frames, diagonals);
   const int64_t first = diagonals.index(own.farthest);
   part.farthest = own.farthest;
