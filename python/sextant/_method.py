@@ -158,10 +158,18 @@ class Method(torch.nn.Module):
         """Appends to k, [batch, key_heads, keys, head_dim], the columns that the encoding computes
         from the layer's input x, [batch, keys, width] (fox: its gates). Most encodings have none
         and return k."""
-        columns = torch.ops.sextant.method_key_columns(
-            self.name, self.shape, self.options, self.tensors(), x, layer=layer
-        )
-        return torch.cat((k, columns), 3) if columns.size(3) else k
+        return self._with_columns(torch.ops.sextant.method_key_columns, k, x, layer)
+
+    def queries(self, q: Tensor, x: Tensor, *, layer: int = 0) -> Tensor:
+        """Appends to q, [batch, heads, queries, head_dim], the columns that the encoding computes
+        from the layer's input x, [batch, queries, width] (inkling: the vectors that meet its table;
+        wavlm: its gates). Most encodings have none and return q."""
+        return self._with_columns(torch.ops.sextant.method_query_columns, q, x, layer)
+
+    def _with_columns(self, columns_of: Callable[..., Tensor], rows: Tensor, x: Tensor,
+                      layer: int) -> Tensor:
+        columns = columns_of(self.name, self.shape, self.options, self.tensors(), x, layer=layer)
+        return torch.cat((rows, columns), 3) if columns.size(3) else rows
 
     def run_last_layer(self, x: Tensor, layer: Callable[[Tensor, Tensor], Tensor],
                        **place: Any) -> Tensor:

@@ -52,6 +52,7 @@ MethodOnBackend::Inputs MethodOnBackend::inputs_of(const Layout& layout,
   const auto given = [&](const at::Tensor& x) { return x.to(type_).to(options); };
   Inputs inputs = {.differentiable = {given(layer.q), given(layer.k), given(layer.v)},
                    .seen = given(layer.seen),
+                   .x = given(layer.x),
                    .d_out = given(normal(layer.q.sizes().vec(), 5)),
                    .layout = layout};
   for (const at::Tensor& x : random_parameters(*method_)) inputs.differentiable.push_back(given(x));
@@ -64,7 +65,8 @@ at::Tensor MethodOnBackend::forward(const Inputs& inputs) const {
   const auto& all = inputs.differentiable;
   const Parameters parameters = Parameters(all).subspan(3);
   const at::Tensor k = with_key_columns(*method_, all[1], inputs.seen, 1, parameters);
-  return attend_with(*method_, all[0], k, all[2], inputs.layout, 1, parameters);
+  const at::Tensor q = with_query_columns(*method_, all[0], inputs.x, 1, parameters);
+  return attend_with(*method_, q, k, all[2], inputs.layout, 1, parameters);
 }
 
 MethodOnBackend::Outcome MethodOnBackend::run(const Inputs& inputs) const {

@@ -121,7 +121,8 @@ Results results_of(const Case& c, const Inputs& in, Attend&& attend) {
     parameters.pop_back();
   }
   const at::Tensor k = with_key_columns(*in.method, leaves[1], leaves[3], kLayer, parameters);
-  const auto [out, lse] = attend(leaves[0], k, leaves[2], Parameters(parameters), terms);
+  const at::Tensor q = with_query_columns(*in.method, leaves[0], leaves[3], kLayer, parameters);
+  const auto [out, lse] = attend(q, k, leaves[2], Parameters(parameters), terms);
   // Gradients of lse where a query sees a key.
   const at::Tensor seen = lse > -1e30;
   const Tensors found = torch::autograd::grad(

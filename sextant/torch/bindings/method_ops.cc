@@ -157,17 +157,20 @@ auto method_attend(const std::string& name, at::IntArrayRef shape, const std::st
     return result;
 }
 
-// A method's further columns of k (Method::key_columns()), with no columns if it has none. They are
-// computed by tensor functions that a tracer records.
-at::Tensor key_columns(const std::string& name, at::IntArrayRef shape, const std::string& options,
-                       const Tensors& parameters, const at::Tensor& x, int64_t layer) {
+// A method's further columns of k or q (Method::key_columns(), query_columns()), with no columns if
+// it has none. They are computed by tensor functions that a tracer records.
+template <at::Tensor (Method::*columns_of)(const at::Tensor&, int64_t, Parameters) const>
+at::Tensor further_columns(const std::string& name, at::IntArrayRef shape,
+                           const std::string& options, const Tensors& parameters,
+                           const at::Tensor& x, int64_t layer) {
   check_input({name, shape.vec()}, x);
   check_same_device("x", x, {}, parameters);
   const WithoutCudaAutocast without_autocast;
-  const at::Tensor columns = cached_method(name, shape.vec(), options)
-                                 ->key_columns(to_float(x), layer, all_to_float(parameters));
+  const auto method = cached_method(name, shape.vec(), options);
+  const at::Tensor columns = ((*method).*columns_of)(to_float(x), layer, all_to_float(parameters));
   if (columns.defined()) return columns.to(x.scalar_type());
-  return at::empty_symint({x.sym_size(0), shape[2], x.sym_size(1), 0}, x.options());
+  const int64_t heads = shape[columns_of == &Method::key_columns ? 2 : 1];
+  return at::empty_symint({x.sym_size(0), heads, x.sym_size(1), 0}, x.options());
 }
 
 const at::Tensor& tensor_named(const OperatorHandle& op, const Stack& arguments, const char* name) {
@@ -206,10 +209,11 @@ void add_functions(torch::Library& library) {
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(sextant, library) {
-  library.def(
-      "method_key_columns(str method, int[] shape, str options, Tensor[] parameters, Tensor x, *, "
-      "int layer=0) -> Tensor",
-      key_columns);
+  const std::string of_input =
+      "(str method, int[] shape, str options, Tensor[] parameters, Tensor x, *, int layer=0) -> "
+      "Tensor";
+  library.def(("method_key_columns" + of_input).c_str(), further_columns<&Method::key_columns>);
+  library.def(("method_query_columns" + of_input).c_str(), further_columns<&Method::query_columns>);
   const std::vector<at::Tag> tags = operator_tags();
   const auto define = [&](const std::string& name, const std::string& d_out, const char* rest,
                           const char* result) {
