@@ -90,7 +90,8 @@ MethodInfo layoutlm_method() {
               "by[bucket2(y_j - y_i)]",
           .defaults = R"({"buckets": 32, "max_distance": 128, "page_buckets": 64,
                           "max_page_distance": 256, "flavour": "v3", "grid": [1, 4096]})",
-          .make = make_layoutlm};
+          .make = make_layoutlm,
+          .tests = {.options = R"({"grid": [820, 5]})"}};
 }
 
 }  // namespace sextant
