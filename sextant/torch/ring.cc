@@ -153,8 +153,6 @@ std::tuple<at::Tensor, at::Tensor> attend_ring(const Group& group, const Method&
     const at::Tensor rows = to_float(q.narrow(2, row, own.count));
     TensorOperands operands = applied(method, plain_operands(rows, all_k, all_v, layout), layout,
                                       layer, parameters, terms);
-    if (operands.query_sink.defined())
-      fail("ring_attention: sink: expected one for each head, but got one for each query");
     operands.k = at::Tensor();
     operands.v = at::Tensor();
     queries.push_back({.operands = std::move(operands), .diagonals = layout.diagonals()});

@@ -23,6 +23,8 @@ std::vector<MethodCase> method_cases() {
   std::vector<MethodCase> result;
   for (const MethodInfo& info : methods())
     result.push_back({info.name, info.name, subject(info.name).options});
+  result.push_back(
+      {"inkling_2", "inkling", R"({"columns": 3, "reach": 6, "flavour": "inkling2"})"});
   result.push_back({"alibi_bloom", "alibi", R"({"flavour": "bloom"})", /*masked=*/true});
   for (MethodCase& c : result) {
     // Tables for 64 positions become tables for 4096.

@@ -135,7 +135,7 @@ MethodInfo inkling_method() {
           .defaults = R"({"columns": 16, "reach": 1024, "log_alpha": 0.0, "log_floor": 1.0,
                           "flavour": "inkling"})",
           .make = make_inkling,
-          .tests = {.options = R"({"columns": 3, "reach": 6, "flavour": "inkling2"})"}};
+          .tests = {.options = R"({"columns": 3, "reach": 6})"}};
 }
 
 }  // namespace sextant

@@ -89,7 +89,8 @@ MethodInfo wavlm_method() {
               "s_ij = q_i . k_j / sqrt(d) + g_i b[bucket(j - i), h]; "
               "g_i = sigmoid(u . x_i) (sigmoid(w . x_i) c_h - 1) + 2",
           .defaults = R"({"buckets": 320, "max_distance": 800})",
-          .make = make_wavlm};
+          .make = make_wavlm,
+          .tests = {.options = R"({"buckets": 8, "max_distance": 20})"}};
 }
 
 }  // namespace sextant

@@ -58,7 +58,7 @@ TensorOperands key_part(const TensorOperands& whole, const Diagonals& diagonals,
                         const Positions& keys, const at::Tensor& k, const at::Tensor& v) {
   TensorOperands part = whole;
   part.plans = {};
-  part.sink = at::Tensor();
+  part.sink = part.query_sink = at::Tensor();
   part.k = k;
   part.v = v;
   part.whole_lse = true;
