@@ -147,7 +147,11 @@ def layoutlm(folder):
     text = encoder._cal_1d_pos_emb(positions)
     page = encoder._cal_2d_pos_emb(boxes)
     scores = q / HEAD_DIM**0.5 @ k.transpose(-1, -2) + (text + page) / HEAD_DIM**0.5
-    tables = {"text": encoder.rel_pos_bias, "x": encoder.rel_pos_x_bias, "y": encoder.rel_pos_y_bias}
+    tables = {
+        "text": encoder.rel_pos_bias,
+        "x": encoder.rel_pos_x_bias,
+        "y": encoder.rel_pos_y_bias,
+    }
     arrays = {key: linear.weight.detach() for key, linear in tables.items()}
     arrays["positions"] = torch.stack([boxes[..., 0], boxes[..., 3]], 1)
     source = "LayoutLMv3Encoder._cal_1d_pos_emb, _cal_2d_pos_emb"

@@ -38,6 +38,8 @@ struct EncodingRequest {
   std::string options = "{}";  // JSON object, options of the method
   int64_t heads = 4, head_dim = 32, length = 64;
   bool causal = true;
+  // Parameters that start from zeros are drawn from a normal distribution of deviation 0.02.
+  bool draws_zeros = false;
 };
 struct ProbedEncoding {
   // [length, width]: the encoding's output for an input of zeros or, if that is zero, of ones;

@@ -22,6 +22,7 @@ namespace sextant::lab {
 namespace {
 
 constexpr uint64_t kSeed = 1;
+constexpr double kDeviation = 0.02;  // of parameters that are drawn in place of zeros
 
 std::vector<double> numbers(const at::Tensor& x) {
   const at::Tensor flat = x.contiguous();
@@ -133,8 +134,15 @@ ProbedEncoding probe_encoding(const EncodingRequest& request) {
   const auto method =
       make_method(request.method, shape, checked_json_object(request.options, "options"));
   std::vector<at::Tensor> parameters;
-  for (const ParameterSpec& spec : method->parameters())
+  for (ParameterSpec spec : method->parameters()) {
+    if (request.draws_zeros && spec.init == ParameterSpec::Init::kZeros)
+      spec = ParameterSpec{.name = spec.name,
+                           .sizes = spec.sizes,
+                           .init = ParameterSpec::Init::kNormal,
+                           .init_high = kDeviation,
+                           .initial = spec.initial};
     parameters.push_back(initial_value(spec, kSeed, "position." + spec.name));
+  }
   const Layout layout = {
       .queries = request.length, .keys = request.length, .causal = request.causal};
   return {.input = added_by(*method, shape, layout, parameters),

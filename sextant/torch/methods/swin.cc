@@ -58,7 +58,7 @@ class Swin final : public Method {
   Swin(const ModelShape& shape, const Grid& window, const Grid& trained, bool continuous)
       : shape_(shape), pairs_{window}, trained_(trained), continuous_(continuous) {}
 
-  // Of each layer: its table, or the factor of each head and the network.
+  // Each layer has its table, or the factor of each head and the network.
   std::vector<ParameterSpec> parameters() const override {
     std::vector<ParameterSpec> specs;
     for (int64_t n = 0; n < shape_.layers; ++n) {

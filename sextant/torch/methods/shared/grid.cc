@@ -30,15 +30,17 @@ at::Tensor places(const std::string& method, const at::Tensor& positions, const 
   return both;
 }
 
-// The given positions, of which no two on an axis may be farther apart than on the grid.
-const at::Tensor& checked(const std::string& method, const at::Tensor& given, const Grid& grid) {
-  const int64_t sizes[] = {grid.height, grid.width};
+// The given positions, which must be on the grid, or at -1 where there are rows before it.
+const at::Tensor& checked(const std::string& method, const at::Tensor& given, const Grid& grid,
+                          int64_t first) {
+  const int64_t sizes[] = {grid.height, grid.width}, lowest = first > 0 ? -1 : 0;
   for (int64_t axis = 0; axis < 2 && given.numel() > 0; ++axis) {
     const at::Tensor on = given.select(1, axis);
     const int64_t low = on.min().item<int64_t>(), high = on.max().item<int64_t>();
-    if (low < -1 || high >= sizes[axis])
-      fail(method + ": positions: expected -1 to " + std::to_string(sizes[axis] - 1) + " on axis " +
-           std::to_string(axis) + ", but got " + std::to_string(low < -1 ? low : high));
+    if (low < lowest || high >= sizes[axis])
+      fail(method + ": positions: expected " + std::to_string(lowest) + " to " +
+           std::to_string(sizes[axis] - 1) + " on axis " + std::to_string(axis) + ", but got " +
+           std::to_string(low < lowest ? low : high));
   }
   return given;
 }
@@ -54,7 +56,7 @@ Grid grid_option(const Options& options, const std::string& name) {
 GridPositions grid_positions(const std::string& method, const Layout& layout, const Grid& grid,
                              int64_t first) {
   const auto side = [&](const at::Tensor& given, const at::Tensor& of_rows, auto&& rotary) {
-    return given.defined() ? checked(method, rotary(layout, 2), grid)
+    return given.defined() ? checked(method, rotary(layout, 2), grid, first)
                            : places(method, of_rows, grid, first);
   };
   return {side(layout.query_rotary_positions, query_positions(layout), query_rotary_positions),
