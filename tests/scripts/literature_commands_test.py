@@ -34,7 +34,7 @@ def all_commands():
 
 def names_of_checks():
     names = set()
-    for path in (ROOT / "scripts/literature_checks").glob("*.py"):
+    for path in (ROOT / "tests/literature").glob("*.py"):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.FunctionDef) and any(
                     isinstance(each, ast.Name) and each.id == "check"
@@ -48,10 +48,10 @@ def python_complaint(words):
     script, arguments = words[1], words[2:]
     if script == "scripts/word_frequencies.py":  # run behind its training, below
         return None if len(arguments) == 1 else "expected a model"
-    if script == "scripts/draw_conditions.py":
+    if script == "tests/literature/draw_conditions.py":
         return None if arguments == ["--check"] else "expected --check"
-    if script != "scripts/check_literature.py":
-        return "expected scripts/check_literature.py or scripts/draw_conditions.py"
+    if script != "tests/literature/check_literature.py":
+        return "expected tests/literature/check_literature.py or tests/literature/draw_conditions.py"
     unknown = set(arguments) - names_of_checks()
     return f"no such check: {', '.join(unknown)}" if unknown or not arguments else None
 

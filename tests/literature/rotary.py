@@ -4,8 +4,7 @@ import math
 import torch
 
 import sextant
-from literature_checks.common import (HEAD_DIM, LENGTH, check, dense, distance, equal, expect,
-                                      operands, products)
+from common import (HEAD_DIM, LENGTH, check, dense, distance, equal, expect, operands, products)
 
 ROOT_D = HEAD_DIM**0.5
 

@@ -3,24 +3,28 @@
 
 usage: draw_features.py [--check]
 
-The features are functions in scripts/features. A feature works if its results agree with plain
-attention, and is refused if it raises RuntimeError; the table has the error's sentence. Writing
-needs torch 2.6 or later; --check writes nothing, leaves out features that need a later torch than
-there is, and fails if a line differs. It needs a built library (python/sextant finds it).
+The features are the functions of call.py (arguments) and torch_features.py (torch). Each returns
+the pairs (got, expected) that must agree, or raises the error of a refusal. Its docstring is the
+feature's line in the table; its group and its least torch are arguments of `feature`. A feature
+works if its pairs agree, and is refused if it raises RuntimeError; the table has the error's
+sentence. Writing needs torch 2.6 or later; --check writes nothing, leaves out features that need a
+later torch than there is, and fails if a line differs. It needs a built library (python/sextant
+finds it).
 """
 import argparse
 import difflib
+import pathlib
 import sys
 
 import torch
 
-import page_blocks
-from page_blocks import ROOT
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "python")]
 
-sys.path.insert(0, str(ROOT / "python"))
-
-from features import call, torch_features  # noqa: E402, F401  (need the path above)
-from features.common import FEATURES  # noqa: E402
+import page_blocks  # noqa: E402  (this and the next need the path above)
+import call  # noqa: E402, F401
+import torch_features  # noqa: E402, F401
+from common import FEATURES  # noqa: E402
 
 PAGE = ROOT / "docs/python.md"
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}

@@ -4,8 +4,8 @@ import math
 import torch
 
 import sextant
-from literature_checks.common import (HEAD_DIM, HEADS, LENGTH, Failed, check, equal, expect, made,
-                                      operands, products, random, share_by_distance)
+from common import (HEAD_DIM, HEADS, LENGTH, Failed, check, equal, expect, made, operands, products,
+                    random, share_by_distance)
 
 
 @check

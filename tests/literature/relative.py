@@ -2,9 +2,9 @@
 import torch
 
 import sextant
-from literature_checks.common import (HEAD_DIM, HEADS, LENGTH, check, dense, distance, equal,
-                                      expect, gathered, made, operands, products, random)
-from literature_checks.scores import Layer, constant
+from common import (HEAD_DIM, HEADS, LENGTH, check, dense, distance, equal, expect, gathered, made,
+                    operands, products, random)
+from scores import Layer, constant
 
 ROOT_D = HEAD_DIM**0.5
 

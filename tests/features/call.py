@@ -3,7 +3,7 @@ import torch
 
 import sextant
 
-from features.common import dense, feature, hidden, method, qkv, random, sdpa
+from common import dense, feature, hidden, method, qkv, random, sdpa
 
 
 @feature("Sizes")

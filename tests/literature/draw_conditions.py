@@ -8,7 +8,7 @@ writes nothing and fails if the file differs from a fresh one. It needs a built 
 (python/sextant finds it) and takes some 15 seconds.
 
 The methods of literature/terms.toml are run with their defaults at 4 heads of 16, L = 64, with
-random parameters and projections: literature_checks/scores.py. The fields of a method:
+random parameters and projections: scores.py. The fields of a method:
 
   unique      positions 0 .. 1023 (of a relative method: distances) that no other one equals,
               counted from 0 to the first repetition, and "to": how many were tried
@@ -28,10 +28,10 @@ import tomllib
 
 import torch
 
-from literature_checks.common import by_distance, random, share_by_distance
-from literature_checks.scores import TRAINED, WIDTH, Layer, constant
+from common import by_distance, random, share_by_distance
+from scores import TRAINED, WIDTH, Layer, constant
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULT = ROOT / "docs/data/conditions.json"
 TERMS = ROOT / "docs/data/literature/terms.toml"
 LONGEST = 1024
@@ -176,7 +176,7 @@ def main(arguments):
         return 0
     if RESULT.is_file() and alike(json.loads(RESULT.read_text(encoding="utf-8")), json.loads(text)):
         return 0
-    print("docs/data/conditions.json: stale; run scripts/draw_conditions.py and "
+    print("docs/data/conditions.json: stale; run tests/literature/draw_conditions.py and "
           "scripts/draw_literature.py", file=sys.stderr)
     return 1
 

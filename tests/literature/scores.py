@@ -9,7 +9,7 @@ import json
 
 import torch
 
-from literature_checks.common import HEAD_DIM, HEADS, random, sextant
+from common import HEAD_DIM, HEADS, random, sextant
 
 WIDTH = HEADS * HEAD_DIM
 TRAINED = 64  # L

@@ -14,24 +14,30 @@ import math
 import pathlib
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
 if __name__ == "__main__" and sys.argv[1:] == ["--numbers"]:  # needs Python 3.11, and no torch
     import draw_literature
     sys.exit(draw_literature.compare_numbers())
 try:
     import torch
 
-    import literature_checks
-    from literature_checks import Failed
+    from common import Failed  # first: it finds the package sextant
+    import absolute
+    import relative
+    import rotary
 except ModuleNotFoundError as error:
     sys.exit(f"check_literature.py: {error}: expected a Python with torch, that of the build, and "
              "NumPy")
 
-KEPT = pathlib.Path(__file__).resolve().parent.parent / "docs/data/literature/checks.json"
+KEPT = ROOT / "docs/data/literature/checks.json"
 
 
 def checks():
     return {name.replace("_", "-"): function
-            for name, function in inspect.getmembers(literature_checks, inspect.isfunction)
+            for module in (absolute, relative, rotary)
+            for name, function in inspect.getmembers(module, inspect.isfunction)
             if getattr(function, "is_check", False)}
 
 

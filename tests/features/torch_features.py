@@ -6,7 +6,7 @@ import torch
 
 import sextant
 
-from features.common import feature, method, qkv, random, sdpa
+from common import feature, method, qkv, random, sdpa
 
 
 def decoded(**arguments):
