@@ -51,7 +51,7 @@ def python_complaint(words):
     if script == "tests/literature/draw_conditions.py":
         return None if arguments == ["--check"] else "expected --check"
     if script != "tests/literature/check_literature.py":
-        return "expected tests/literature/check_literature.py or tests/literature/draw_conditions.py"
+        return "expected check_literature.py or draw_conditions.py of tests/literature"
     unknown = set(arguments) - names_of_checks()
     return f"no such check: {', '.join(unknown)}" if unknown or not arguments else None
 
