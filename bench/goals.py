@@ -10,7 +10,7 @@ the programs, and judges the existing files.
 
     bench/goals.py --out build/goals --results bench/results --machine zen4-2c
 
-writes the medians of the same files into bench/results, from which scripts/draw_figures.py draws
+writes the medians of the same files into bench/results, from which bench/draw_figures.py draws
 docs/performance.md. The name of the machine is made from /proc/cpuinfo by default.
 
     bench/goals.py --out build/after --before build/before --before-version COMMIT --results ...

@@ -175,7 +175,7 @@ def main():
     if sys.argv[1:] and not write:
         sys.exit(__doc__)
     page = page_blocks.filled(PAGE.read_text(encoding="utf-8"), "layers", lambda _: picture())
-    wrong = page_blocks.write({PAGE: page}, not write, "check_layers.py --write")
+    wrong = page_blocks.write({PAGE: page}, not write, "scripts/check_layers.py --write")
     root = page_blocks.ROOT
     files = [
         f for f in sorted((root / "sextant").rglob("*")) if re.search(r"\.(h|cc)(\.in)?$", f.name)

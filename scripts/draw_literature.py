@@ -48,7 +48,7 @@ from page_blocks import ROOT, wrapped
 DATA = ROOT / "docs/data/literature"
 METHODS = sorted((ROOT / "docs/methods").glob("*.md"))
 PAGES = {"en": ROOT / "docs/literature.md", "zh": ROOT / "docs/literature.zh.md"}
-RUN = "draw_literature.py --program build/release/bin/sextant"
+RUN = "scripts/draw_literature.py --program build/release/bin/sextant"
 NOTES = {"A": 64, "B": 26, "C": 13, "D": 20, "E": 19, "N": 25}
 
 SOURCES = {

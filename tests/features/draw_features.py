@@ -84,7 +84,8 @@ def main():
     new = page_blocks.filled(page, "features", lambda _: f"\n{table(page.splitlines())}\n\n")
     sys.stdout.writelines(line + "\n" for line in difflib.unified_diff(
         page.splitlines(), new.splitlines(), n=0, lineterm=""))
-    return page_blocks.write({PAGE: new}, check, "draw_features.py with torch 2.6 or later")
+    script = "tests/features/draw_features.py with torch 2.6 or later"
+    return page_blocks.write({PAGE: new}, check, script)
 
 
 if __name__ == "__main__":

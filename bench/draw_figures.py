@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
 """Draws the tables and charts of docs/performance.md from bench/results.
 
-    scripts/draw_figures.py           rewrites docs/figures/*.svg and the marked blocks of the pages
-    scripts/draw_figures.py --check   writes nothing, and fails if a figure or block is stale
+    bench/draw_figures.py           rewrites docs/figures/*.svg and the marked blocks of the pages
+    bench/draw_figures.py --check   writes nothing, and fails if a figure or block is stale
 
 A block is the lines between `<!-- figures:NAME -->` and `<!-- /figures -->`. The script uses the
 newest file of each machine and benchmark (bench/records.py describes the format). A ratio is ours
 over the peer's; the ends of a range are two rows, "lowest" and "highest".
 """
+import pathlib
 import re
 import sys
 
-import page_blocks
 import svg_chart
 from figure_rows import (by_machine, cost, machine, newest, number, percent, read, select, source,
                          span, unevenness)
-from page_blocks import ROOT, paragraph, table
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+
+import page_blocks  # noqa: E402  (this and the next need the path above)
+from page_blocks import ROOT, paragraph, table  # noqa: E402
 
 PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md",
          "docs/transformers.md", "docs/ring-attention.md", "docs/many-machines.md")
@@ -376,7 +380,7 @@ def drawn(root):
 def main(arguments, root=ROOT):
     kept = sorted((root / "docs/figures").glob("*.svg"))
     files = {**dict.fromkeys(kept), **drawn(root)}
-    return page_blocks.write(files, "--check" in arguments, "draw_figures.py", root)
+    return page_blocks.write(files, "--check" in arguments, "bench/draw_figures.py", root)
 
 
 if __name__ == "__main__":
