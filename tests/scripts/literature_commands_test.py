@@ -46,7 +46,7 @@ def names_of_checks():
 def python_complaint(words):
     """Says why a Python command of the page is none, or returns None."""
     script, arguments = words[1], words[2:]
-    if script == "scripts/word_frequencies.py":  # run behind its training, below
+    if script == "tests/literature/word_frequencies.py":  # run behind its training, below
         return None if len(arguments) == 1 else "expected a model"
     if script == "tests/literature/draw_conditions.py":
         return None if arguments == ["--check"] else "expected --check"
@@ -73,7 +73,7 @@ def training_complaint(program, words):
         path = pathlib.Path(folder) / "settings.json"
         path.write_text(json.dumps(settings), "utf-8")
         for command in ([program, "train", str(path), "--text", str(METHODS), "--out", folder],
-                        [sys.executable, "scripts/word_frequencies.py", folder]):
+                        [sys.executable, "tests/literature/word_frequencies.py", folder]):
             ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
             if ended.returncode != 0:
                 return ended.stderr.strip() or f"{command[1]}: exit {ended.returncode}"
