@@ -89,8 +89,7 @@ void extend(const ExtendOptions& options) {
   if (!options.candidates.empty()) {
     fail(
         "extend: --candidates: expected a checkpoint with tokens; of models of bytes all "
-        "candidates "
-        "are measured");
+        "candidates are measured");
   }
   const lab::Plugin& plugin = lab::open_plugin(threads_of(evaluation));
   lab::EvaluationRequest request = request_of(evaluation);
