@@ -11,7 +11,6 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/raster.h"
-#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "sextant/chart/line_layout.h"
-#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

@@ -9,7 +9,6 @@
 
 #include "sextant/base/error.h"
 #include "sextant/base/hypot.h"
-#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

@@ -1,11 +1,9 @@
 // SVG elements as text, and the parts that line charts and heat maps share.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "sextant/chart/chart.h"
 

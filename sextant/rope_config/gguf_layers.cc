@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "sextant/base/error.h"
-
 namespace sextant {
 namespace {
 

@@ -6,9 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <optional>
 
-#include "sextant/base/error.h"
 #include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf_keys.h"

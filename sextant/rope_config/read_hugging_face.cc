@@ -6,7 +6,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/contradictions.h"

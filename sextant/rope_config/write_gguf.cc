@@ -1,7 +1,6 @@
 // Writes a configuration as GGUF metadata; read_gguf.cc reads it.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"

@@ -9,7 +9,6 @@
 #include <set>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <variant>
 
 #include "sextant/base/error.h"

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "sextant/lab/report/claim.h"
 #include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {

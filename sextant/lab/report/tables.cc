@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 #include "sextant/lab/data/retrieval_task.h"
-#include "sextant/lab/report/result_table.h"
 #include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {

@@ -10,7 +10,6 @@
 
 #include "sextant/base/error.h"
 #include "sextant/lab/plan/stretches.h"
-#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 namespace {

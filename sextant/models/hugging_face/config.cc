@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/models/hugging_face/family.h"
 #include "sextant/models/hugging_face/layout.h"
 #include "sextant/models/hugging_face/rotary.h"
 #include "sextant/rope_config/foreign_fields.h"

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sextant/base/error.h"
 #include "sextant/models/hugging_face/rotary.h"
 #include "sextant/torch/method.h"
 
