@@ -129,9 +129,7 @@ def clock_binary(c):
 @case(r"recursive", "p", "p0", "W")
 def recursive_tanh(c):
     p0, weight, bias = c.leaves("p0", "W", "b")
-    c.expect_out(
-        c.library.tables.tanh_positions(p0, weight, bias, len(c.arrays["p"])), name="p"
-    )
+    c.expect_out(c.library.tables.tanh_positions(p0, weight, bias, len(c.arrays["p"])), name="p")
 
 
 @case(r"recursive", "param_weight_ih_l0")
@@ -236,9 +234,7 @@ def complex_attention(c):
     if c.meta["continue_complex"]:
         def weights_of(real, imaginary):
             queries = torch.cat([real, imaginary], -1)[:, None]
-            return c.attention(
-                queries, k, v, method="none", causal=False, mask=mask
-            )[:, 0]
+            return c.attention(queries, k, v, method="none", causal=False, mask=mask)[:, 0]
 
         by_re = weights_of(parts["q_re"], -parts["q_im"])
         by_im = weights_of(parts["q_im"], parts["q_re"])

@@ -138,7 +138,5 @@ def streaming(c):
     steps = []
     for n, visible in enumerate(torch.from_numpy(c.arrays["visible"])):
         kept = visible.nonzero()[:, 0]
-        steps.append(
-            c.attention(q[:, :, n : n + 1], k[:, :, kept], v[:, :, kept], **options)
-        )
+        steps.append(c.attention(q[:, :, n : n + 1], k[:, :, kept], v[:, :, kept], **options))
     c.expect("step by step", torch.cat(steps, 2), c.arrays["out"])

@@ -121,9 +121,7 @@ def xlnet_shift(c):
 def tener_shifts(c):
     x = c.tensor("x")
     length, columns = x.size(0), x.size(1)
-    got = shifted(
-        c, x, length, columns, max_relative_position=columns // 2 + 1, unmasked=True
-    )
+    got = shifted(c, x, length, columns, max_relative_position=columns // 2 + 1, unmasked=True)
     c.expect("softmax(shift)", got, c.tensor("shift").softmax(1))
     keys = (x * columns**0.5)[None, None]
     table = torch.zeros(columns + 1, columns, dtype=x.dtype)
