@@ -204,10 +204,8 @@ def complex_embedding(c):
     )
     zeros = torch.zeros(*ids.shape, 2 * width, dtype=c.dtype)
     embedded = embed_with(method, zeros, tables, first_query=first - 1, token_ids=ids)
-    for re, im in (
-        c.library.tables.complex_embedding(ids, positions, *tables),
-        embedded.chunk(2, -1),
-    ):
+    for re, im in (c.library.tables.complex_embedding(ids, positions, *tables),
+                   embedded.chunk(2, -1)):
         c.expect("re", re, c.arrays["re"])
         c.expect("im", im, c.arrays["im"])
         c.expect_gradients((re * c.tensor("g_re")).sum() + (im * c.tensor("g_im")).sum())
