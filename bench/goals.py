@@ -19,7 +19,7 @@ writes instead the figures of both folders side by side (DATE-beside-goals.json)
 earlier commit was measured with that commit's own goals.py, in the same sitting.
 
 With --python, an interpreter with PyTorch 2, and --library, the library built for it, PyTorch's
-attention is timed too (scripts/check_torch.sh builds one: build/with-torch-VERSION/lib/
+attention is timed too (tests/check_torch.sh builds one: build/with-torch-VERSION/lib/
 libsextant_torch.so, with build/torch-VERSION/bin/python).
 
 bench/goal_lines.py defines the goals. docs/internals/kernels.md has the limit of each kernel.

@@ -2,17 +2,17 @@
 # Builds the library for a torch of PyPI and tests it with that torch; ./check does the same for the
 # system's torch.
 #
-#   scripts/check_torch.sh VERSION           makes a Python environment with torch VERSION
+#   tests/check_torch.sh VERSION           makes a Python environment with torch VERSION
 #                                            (scripts/torch_env.sh), and builds and tests in
 #                                            build/with-torch-VERSION
-#   scripts/check_torch.sh --python PYTHON   uses the torch of this interpreter, which needs numpy
+#   tests/check_torch.sh --python PYTHON   uses the torch of this interpreter, which needs numpy
 #
 # It tests the golden cases (sextant.conformance: tests/golden/data, and SEXTANT_GOLDEN or
 # ../shared/golden), the operators (tests/torch/load_library_test.py: opcheck, torch.compile) and
 # the Python package (tests/python/package), whose types mypy reads where VERSION is given. It needs
 # torch 2.6 or later. A failing test does not stop the others; the exit status is 0 if none failed.
 set -euo pipefail
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
 source "$root/scripts/torch_library.sh"
 
 case ${1:-} in

@@ -3,12 +3,12 @@
 # audit's folders have no findings, with the oldest and the newest supported pair of torch and
 # transformers. It takes about twenty minutes, and downloads 1.2 GB once.
 #
-#   scripts/check_doctor.sh            both pairs; writes docs/audit/doctor.md
-#   scripts/check_doctor.sh --newest   only the newest; writes nothing
+#   tests/check_doctor.sh            both pairs; writes docs/audit/doctor.md
+#   tests/check_doctor.sh --newest   only the newest; writes nothing
 #
 # The environments are build/torch-VERSION, made by scripts/torch_env.sh.
 set -euo pipefail
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
 
 pairs=("2.8.0 4.57.6" "2.15.0 5.24.0") page=$root/docs/audit/doctor.md
 case ${1:-} in

@@ -5,7 +5,7 @@
 # bench_blocks compares the graphs of a Conformer's and a DeBERTa's attention, by ggml's operations
 # and by Sextant's, with a reference in float64. bench/blocks.py times them.
 set -euo pipefail
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
 case ${1:-} in
   -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
   '') ;;

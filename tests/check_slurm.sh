@@ -3,15 +3,15 @@
 # process: every measured number and every weight must be equal bit for bit. `./check --slurm` runs
 # it; it takes two minutes after the build.
 #
-#   scripts/check_slurm.sh           builds the command, tests it, and writes the result and its
+#   tests/check_slurm.sh           builds the command, tests it, and writes the result and its
 #                                    date into docs/many-machines.md
-#   scripts/check_slurm.sh COMMAND   tests this command (a file); writes nothing
+#   tests/check_slurm.sh COMMAND   tests this command (a file); writes nothing
 #
 # munged, slurmctld and slurmd run on 127.0.0.1 with their own ports and key, and keep all their
 # files in a temporary folder; a Slurm that is already on the machine is not touched. The packages
 # slurm-wlm and munge are installed if they are missing. A check that cannot start Slurm fails.
 set -euo pipefail
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
 PATH=$PATH:/usr/sbin:/sbin
 
 page=$root/docs/many-machines.md command=

@@ -2,15 +2,15 @@
 # Cross-compiles the parts without libtorch for AArch64 (NEON) on a Debian of another architecture,
 # and tests them in an emulator.
 #
-#   scripts/check_arm.sh         without the two tests that need most of an hour in an emulator
-#   scripts/check_arm.sh --all   with them
+#   tests/check_arm.sh         without the two tests that need most of an hour in an emulator
+#   tests/check_arm.sh --all   with them
 #
 # Three kinds of tests are excluded: tests that start the command, since the kernel starts no
 # program of another architecture; the test that uses the installed package with the machine's own
 # compiler; and slow tests. A failing test does not stop the others; the exit status is 0 if none
 # failed.
 set -euo pipefail
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
 
 left_out='^(cli_|package_)'
 case ${1:-} in

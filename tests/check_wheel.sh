@@ -2,10 +2,10 @@
 # Builds the wheel of the Python package and tests it where users install it: in an empty Python
 # environment beside each torch that it has a library for. `./check --wheel` runs it.
 #
-#   scripts/check_wheel.sh                builds the wheel (scripts/make_wheel.sh), tests it, and
+#   tests/check_wheel.sh                builds the wheel (scripts/make_wheel.sh), tests it, and
 #                                         writes the result and its date to docs/audit/wheel.md
-#   scripts/check_wheel.sh --torch V,...  the same for these torches
-#   scripts/check_wheel.sh WHEEL          tests this wheel, also with --torch
+#   tests/check_wheel.sh --torch V,...  the same for these torches
+#   tests/check_wheel.sh WHEEL          tests this wheel, also with --torch
 #
 # Beside each torch of PyPI (scripts/torch_env.sh): import, one training step, and the golden cases
 # of the wheel by `python -m sextant.conformance`; beside the newest and transformers also the
@@ -13,7 +13,7 @@
 # Beside Debian's torch, if python3-torch is installed: the refusal. The first call downloads each
 # torch, more than 500 MB, and compiles a library for it.
 set -euo pipefail
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
 
 torches=2.8.0,2.11.0,2.15.0 wheel=
 while (($#)); do

@@ -4,13 +4,13 @@
 # (scripts/fetch_models.sh). It builds the library for two torches, which takes half an hour, and
 # downloads 1.4 GB once.
 #
-#   scripts/check_models.sh            the oldest and the newest supported pair of torch and
+#   tests/check_models.sh            the oldest and the newest supported pair of torch and
 #                                      transformers; writes docs/transformers.md and its table
-#   scripts/check_models.sh --newest   only the newest; writes nothing
+#   tests/check_models.sh --newest   only the newest; writes nothing
 #
 # The environments are build/torch-VERSION, made by scripts/torch_env.sh.
 set -euo pipefail
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
 source "$root/scripts/torch_library.sh"
 
 pairs=("2.8.0 4.57.6" "2.15.0 5.24.0") page=$root/docs/transformers.md write=1

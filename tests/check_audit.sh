@@ -3,13 +3,13 @@
 # known states are in tests/audit/transformers-VERSION.txt. It takes about five minutes, and
 # downloads 550 MB once.
 #
-#   scripts/check_audit.sh            writes docs/audit/transformers-VERSION.md, and fails if a
+#   tests/check_audit.sh            writes docs/audit/transformers-VERSION.md, and fails if a
 #                                     state differs from the list
-#   scripts/check_audit.sh --update   also rewrites the list
+#   tests/check_audit.sh --update   also rewrites the list
 #
 # The environment is build/torch-2.15.0, made by scripts/torch_env.sh.
 set -euo pipefail
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
 
 torch=2.15.0 transformers=5.24.0
 case ${1:-} in

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and uses the libraries for engines in a Debian that has only g++, CMake and Highway.
 #
-#   scripts/check_sdk.sh     writes docs/sdk-check.md
+#   tests/check_sdk.sh     writes docs/sdk-check.md
 #
 # In a fresh chroot with a clone of HEAD (scripts/clean_chroot.sh; needs root): the core, static and
 # shared, is configured, built, installed and used by find_package, pkg-config, the examples (also
@@ -11,7 +11,7 @@
 # be smaller than 8 MB, without the backward passes than 5.5 MB. The kernels are compiled three
 # times, without ccache.
 set -euo pipefail
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
 
 declare -A most_bytes=([static]=8000000 [inference]=5500000)
 
@@ -113,6 +113,6 @@ mkdir -p "$builds"
 commit=$(git -C "$root" rev-parse --short=12 HEAD) # clean_chroot.sh clones it
 system=$(mktemp -d "${TMPDIR:-/tmp}/sextant-sdk-XXXXXX")
 trap 'rm -rf --one-file-system "$system"' EXIT
-stage sdk "$root/scripts/clean_chroot.sh" --keep "$system" scripts/check_sdk.sh --inside
+stage sdk "$root/scripts/clean_chroot.sh" --keep "$system" tests/check_sdk.sh --inside
 ((${#failed[@]})) || write_page
 verdict
