@@ -14,9 +14,6 @@ import math
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
 if __name__ == "__main__" and sys.argv[1:] == ["--numbers"]:  # needs Python 3.11, and no torch
     import draw_literature
     sys.exit(draw_literature.compare_numbers())
@@ -31,7 +28,7 @@ except ModuleNotFoundError as error:
     sys.exit(f"check_literature.py: {error}: expected a Python with torch, that of the build, and "
              "NumPy")
 
-KEPT = ROOT / "docs/data/literature/checks.json"
+KEPT = pathlib.Path(__file__).resolve().parents[2] / "docs/data/literature/checks.json"
 
 
 def checks():

@@ -3,7 +3,7 @@
 
 usage: draw_conditions.py [--check]
 
-Writes docs/data/conditions.json, from which scripts/draw_literature.py draws two tables; --check
+Writes docs/data/conditions.json, from which tests/literature/draw_literature.py draws two tables; --check
 writes nothing and fails if the file differs from a fresh one. It needs a built library
 (python/sextant finds it) and takes some 15 seconds.
 
@@ -177,7 +177,7 @@ def main(arguments):
     if RESULT.is_file() and alike(json.loads(RESULT.read_text(encoding="utf-8")), json.loads(text)):
         return 0
     print("docs/data/conditions.json: stale; run tests/literature/draw_conditions.py and "
-          "scripts/draw_literature.py", file=sys.stderr)
+          "tests/literature/draw_literature.py", file=sys.stderr)
     return 1
 
 

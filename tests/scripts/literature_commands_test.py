@@ -15,7 +15,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "tests/literature"), str(ROOT / "scripts")]
 
 import draw_literature  # noqa: E402
 import lesson_pages  # noqa: E402

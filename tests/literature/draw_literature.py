@@ -39,16 +39,18 @@ import subprocess
 import sys
 import tomllib
 
-import chinese_pages
-import lesson_pages
-import literature_numbers
-import page_blocks
-from page_blocks import ROOT, wrapped
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+
+import chinese_pages  # noqa: E402  (these need the path above)
+import lesson_pages  # noqa: E402
+import literature_numbers  # noqa: E402
+import page_blocks  # noqa: E402
+from page_blocks import ROOT, wrapped  # noqa: E402
 
 DATA = ROOT / "docs/data/literature"
 METHODS = sorted((ROOT / "docs/methods").glob("*.md"))
 PAGES = {"en": ROOT / "docs/literature.md", "zh": ROOT / "docs/literature.zh.md"}
-RUN = "scripts/draw_literature.py --program build/release/bin/sextant"
+RUN = "tests/literature/draw_literature.py --program build/release/bin/sextant"
 NOTES = {"A": 64, "B": 26, "C": 13, "D": 20, "E": 19, "N": 25}
 
 SOURCES = {
