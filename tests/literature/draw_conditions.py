@@ -3,7 +3,7 @@
 
 usage: draw_conditions.py [--check]
 
-Writes docs/data/conditions.json, from which tests/literature/draw_literature.py draws two tables; --check
+Writes docs/data/conditions.json, from which draw_literature.py draws two tables; --check
 writes nothing and fails if the file differs from a fresh one. It needs a built library
 (python/sextant finds it) and takes some 15 seconds.
 
