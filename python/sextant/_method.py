@@ -120,9 +120,8 @@ class Method(torch.nn.Module):
         """Appends to k, [batch, key_heads, keys, head_dim], the columns that the encoding computes
         from the layer's input x, [batch, keys, width] (fox: its gates). Most encodings have none
         and return k."""
-        columns = torch.ops.sextant.method_key_columns(
-            self.name, self.shape, self.options, self.tensors(), x, layer=layer
-        )
+        columns = torch.ops.sextant.method_key_columns(self.name, self.shape, self.options,
+                                                       self.tensors(), x, layer=layer)
         return torch.cat((k, columns), 3) if columns.size(3) else k
 
     def run_last_layer(self, x: Tensor, layer: Callable[[Tensor, Tensor], Tensor],

@@ -13,9 +13,8 @@ def visibility(c):
 
 def attend(c, method, parameters=(), names=("q", "k", "v"), **options):
     q, k, v = c.leaves(*names)
-    return c.attention(
-        q, k, v, method=method, parameters=list(parameters), **visibility(c), **options
-    )
+    return c.attention(q, k, v, method=method, parameters=list(parameters), **visibility(c),
+                       **options)
 
 
 @case(r"ALiBi (causal$|symmetric)", "q", "out")

@@ -111,9 +111,8 @@ def tener_shifts(c):
     keys = (x * columns**0.5)[None, None]
     table = torch.zeros(columns + 1, columns, dtype=x.dtype)
     table[:columns] = torch.eye(columns, dtype=x.dtype)
-    got = c.attention(
-        torch.zeros_like(keys), keys, torch.eye(length, dtype=x.dtype)[None, None],
-        method="relative-key", position_embedding_type="relative_key_query",
-        max_position_embeddings=columns // 2 + 1, causal=False, parameters=[table],
-    )[0, 0]
+    got = c.attention(torch.zeros_like(keys), keys, torch.eye(length, dtype=x.dtype)[None, None],
+                      method="relative-key", position_embedding_type="relative_key_query",
+                      max_position_embeddings=columns // 2 + 1, causal=False,
+                      parameters=[table])[0, 0]
     c.expect("softmax(tshift)", got, c.tensor("tshift").softmax(1))

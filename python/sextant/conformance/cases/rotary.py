@@ -66,9 +66,8 @@ def rope_trailing(c):
     positions = torch.from_numpy(c.arrays["pos"])
     rotated = c.library.rotate(kv, positions, **options)
     c.expect("kv_rot", rotated, c.arrays["kv_rot"])
-    out = c.attention(
-        q, kv, rotated, method="rope", query_positions=positions, key_positions=positions, **options
-    )
+    out = c.attention(q, kv, rotated, method="rope", query_positions=positions,
+                      key_positions=positions, **options)
     c.expect("out_before_inverse", out, c.arrays["out_before_inverse"])
     c.expect_out(c.library.rotate(out, positions, back=True, **options))
 
@@ -77,9 +76,8 @@ def rope_trailing(c):
 def rope_trained(c):
     q, k, v = c.leaves("q", "k", "v")
     c.expect_out(
-        c.attention(
-            q, k, v, method="rope", train=True, sense="clockwise", parameters=[c.leaf("log_freq")]
-        )
+        c.attention(q, k, v, method="rope", train=True, sense="clockwise",
+                    parameters=[c.leaf("log_freq")])
     )
 
 
@@ -120,9 +118,8 @@ def rope_phase(c):
     case gives for these."""
     positions = c.arrays["positions"]
     for n, b in enumerate(c.meta["bases"]):
-        cos, sin = c.library.tables.rope_cos_sin(
-            positions.astype(numpy.int64), c.meta["rotary_dim"], b
-        )
+        cos, sin = c.library.tables.rope_cos_sin(positions.astype(numpy.int64),
+                                                 c.meta["rotary_dim"], b)
         for row in range(len(positions)):
             allowed = c.arrays["err"][n, row] + 1e-15
             c.expect("cos", cos[row], c.arrays["cos"][n, row], allowed)
@@ -207,11 +204,9 @@ def rope_axial(c):
     quarter = q.size(3) // 4
     positions = grid(c)
     c.expect_out(
-        c.attention(
-            q, k, v, method="rope", causal=False, pairing="interleaved", base=c.meta["theta"],
-            axes="restart", sections=[quarter, quarter], query_positions=positions,
-            key_positions=positions,
-        )
+        c.attention(q, k, v, method="rope", causal=False, pairing="interleaved",
+                    base=c.meta["theta"], axes="restart", sections=[quarter, quarter],
+                    query_positions=positions, key_positions=positions)
     )
 
 

@@ -93,9 +93,8 @@ def dynamic_exact(c):
     c.expect_out(c.attention(q, k, v, method="rope", dynamic="query", **options))
     # Decoding with unrotated keys gives the same.
     steps = [
-        c.attention(
-            q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1], method="rope", **options
-        )
+        c.attention(q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1], method="rope",
+                    **options)
         for i in range(q.size(2))
     ]
     c.expect("out, decoded", torch.cat(steps, 2), c.arrays["out"])
@@ -219,9 +218,8 @@ def gpt_oss(c):
         dim, base=150000.0, stretch=GPT_OSS)
     expect_frequencies(c, "inv_freq", frequencies)
     c.expect("concentration", number(gain), number(c.meta["concentration"]), 1e-14)
-    whole, _, _ = c.library.tables.stretched_frequencies(
-        dim, base=150000.0, stretch=GPT_OSS | {"truncate": True}
-    )
+    whole, _, _ = c.library.tables.stretched_frequencies(dim, base=150000.0,
+                                                         stretch=GPT_OSS | {"truncate": True})
     expect_frequencies(c, "inv_freq_truncated", whole)
     cos, sin = cos_sin(c, positions(c, "positions"), dim, base=150000.0, stretch=GPT_OSS)
     c.expect("cos", cos, c.arrays["cos"], 1e-12)
@@ -238,9 +236,8 @@ def deepseek(c):
                "beta_slow": rope["beta_slow"], "mscale": rope["mscale"],
                "mscale_all_dim": rope["mscale"], "scale_scores": True}
     options = {"base": rope["base"], "pairing": "interleaved", "stretch": stretch}
-    _, gain, score = c.library.tables.stretched_frequencies(
-        rope["dim"], base=rope["base"], stretch=stretch
-    )
+    _, gain, score = c.library.tables.stretched_frequencies(rope["dim"], base=rope["base"],
+                                                            stretch=stretch)
     c.expect("gain", number(gain), number(1.0), 1e-15)
     c.expect("mscale", number(score), number(c.meta["mscale"] ** 2), 1e-14)
     q_nope, q_pe, k_nope, k_pe, v = c.leaves("q_nope", "q_pe", "k_nope", "k_pe", "v")

@@ -27,7 +27,6 @@ def t5_buckets(c):
     for name, expected in c.arrays.items():
         rule = re.fullmatch(r"(?:bucket|exact)_(bi|causal)_nb(\d+)_md(\d+)", name)
         if rule:
-            got = c.library.tables.t5_buckets(
-                -c.arrays["relative_position"], int(rule[2]), int(rule[3]), rule[1] == "bi"
-            )
+            got = c.library.tables.t5_buckets(-c.arrays["relative_position"], int(rule[2]),
+                                              int(rule[3]), rule[1] == "bi")
             c.expect(name, got, expected, 0)

@@ -38,9 +38,8 @@ def recurrence(c):
         return c.leaf("param_" + name)
 
     def norm(x, name):
-        return layer_norm(
-            x, x.shape[-1:], weight(name + ".weight"), weight(name + ".bias"), EPSILON
-        )
+        return layer_norm(x, x.shape[-1:], weight(name + ".weight"), weight(name + ".bias"),
+                          EPSILON)
 
     def layer(n, h, memory):
         prefix = f"layers.{n}."
