@@ -11,9 +11,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/chart.h"
-#include "sextant/chart/heat_map.h"
-#include "sextant/chart/line_chart.h"
-#include "sextant/chart/plane_chart.h"
+#include "sextant/chart/draw.h"
 #include "sextant/chart/raster.h"
 #include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"

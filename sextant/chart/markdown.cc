@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "sextant/chart/heat_map.h"
-#include "sextant/chart/line_chart.h"
+#include "sextant/chart/draw.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

@@ -1,5 +1,5 @@
 // Points lie in circles, one in each panel. Labels that would touch an earlier one are left out.
-#include "sextant/chart/plane_chart.h"
+#include "sextant/chart/draw.h"
 
 #include <fmt/format.h>
 

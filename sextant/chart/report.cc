@@ -10,8 +10,7 @@
 #include <string_view>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/heat_map.h"
-#include "sextant/chart/line_chart.h"
+#include "sextant/chart/draw.h"
 #include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 #include "sextant/files/gzip.h"

@@ -42,10 +42,6 @@ struct Drawing {
 // Title and subtitle, wrapped; moves `top` below them.
 std::string heading(std::string_view title, std::string_view subtitle, int width, double& top);
 
-// Panels one above the other, as tall as they need. Throws Error if the data of one do not fit
-// together (chart.h).
-Drawing draw(const Panels& panels, const Canvas& canvas);
-
 // A standalone SVG document. Without `dark` it is for paper: white in either mode.
 std::string document(const Drawing& drawing, std::string_view title, bool dark);
 // One that shows `narrow` where the picture is less than 480 pixels wide, for pages that have only
