@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads what `ptxas -v` prints and fails if a kernel spills registers to memory.
 
-    scripts/ptxas_report.py FILE...
+    tests/ptxas_report.py FILE...
 
 Prints a line for each architecture: "sm_90: 56 kernels, at most 255 registers, 0 bytes of spills".
 A function that spills is printed with its architecture and number of bytes, and the status is 1.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over the sources of a build folder that have changed since their last pass.
 
-    scripts/tidy.py build/tidy [PATH...]        PATH: checks only sources under it; by default those
+    tests/tidy.py build/tidy [PATH...]          PATH: checks only sources under it; by default those
                                                 of sextant/ and bench/
 
 The folder is one without batches (the preset tidy): a batch of sources hides them.

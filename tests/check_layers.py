@@ -2,9 +2,9 @@
 """Checks that each folder of sextant/ includes only headers of the layers below it, that no two
 headers define a type of one name, and that files are written and lines printed in one place each.
 
-    scripts/check_layers.py           prints file:line for each line that breaks a rule
-    scripts/check_layers.py --write   draws the layers into docs/internals/index.md, which the check
-                                      compares
+    tests/check_layers.py           prints file:line for each line that breaks a rule
+    tests/check_layers.py --write   draws the layers into docs/internals/index.md, which the check
+                                    compares
 
 With the layers, an engine can use the core without libtorch, and the command starts without loading
 it. A folder that is not named here follows the rule of the nearest folder above it.
@@ -14,7 +14,9 @@ import pathlib
 import re
 import sys
 
-import page_blocks
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+
+import page_blocks  # noqa: E402  (needs the path above)
 
 # From the lowest layer to the highest: what each has, and the layers and headers that it may see.
 # Layers see only layers before them.
@@ -175,7 +177,7 @@ def main():
     if sys.argv[1:] and not write:
         sys.exit(__doc__)
     page = page_blocks.filled(PAGE.read_text(encoding="utf-8"), "layers", lambda _: picture())
-    wrong = page_blocks.write({PAGE: page}, not write, "scripts/check_layers.py --write")
+    wrong = page_blocks.write({PAGE: page}, not write, "tests/check_layers.py --write")
     root = page_blocks.ROOT
     files = [
         f for f in sorted((root / "sextant").rglob("*")) if re.search(r"\.(h|cc)(\.in)?$", f.name)
