@@ -10,10 +10,8 @@
 #include <type_traits>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/chart.h"
 #include "sextant/chart/draw.h"
 #include "sextant/chart/raster.h"
-#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 #include "sextant/files/write_file.h"
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "sextant/chart/draw.h"
-#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

@@ -11,7 +11,6 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/draw.h"
-#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 #include "sextant/files/gzip.h"
 #include "sextant/files/write_file.h"

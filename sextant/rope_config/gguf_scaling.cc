@@ -1,6 +1,6 @@
 // The keys of a file are read as numbers first, then become a scaling by its type and the rules of
 // the architecture's code.
-#include "sextant/rope_config/gguf_scaling.h"
+#include "sextant/rope_config/gguf_parts.h"
 
 #include <algorithm>
 #include <array>

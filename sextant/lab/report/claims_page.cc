@@ -1,5 +1,4 @@
-#include "sextant/lab/report/claims_page.h"
-
+// The claims of the literature in the report of one survey or several.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/text.h"
+#include "sextant/lab/report/page.h"
 
 namespace sextant::lab {
 namespace {

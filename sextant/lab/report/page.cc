@@ -13,7 +13,6 @@
 
 #include "sextant/chart/text.h"
 #include "sextant/lab/report/advice.h"
-#include "sextant/lab/report/claims_page.h"
 #include "sextant/lab/report/pictures.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/result_table.h"
