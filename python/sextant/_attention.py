@@ -11,21 +11,9 @@ import torch
 from torch import Tensor
 
 from sextant import _transforms
-from sextant._call import (
-    Call,
-    CallArguments,
-    by_row,
-    call_of,
-    check_tensors,
-    is_packed,
-    method_options,
-    options_text,
-    packing,
-    refuse_unseen,
-    shape_of_call,
-    window_sides,
-    with_call,
-)
+from sextant._call import (Call, CallArguments, by_row, call_of, check_tensors, is_packed,
+                           method_options, options_text, packing, refuse_unseen, shape_of_call,
+                           window_sides, with_call)
 from sextant._errors import InvalidType, InvalidValue
 from sextant._packing import Result, attend_by_row, attend_nested, is_nested, longest
 
@@ -246,21 +234,12 @@ def call_operator(method: Named, q: Tensor, k: Tensor, v: Tensor, call: Call,
                   **place: Any) -> Result:
     """Calls the operator. place: its arguments for the positions of rows and the pages of keys."""
     causal = call.causal is not False
-    arguments = {
-        "layer": call.layer,
-        "causal": causal,
-        **place,
-        "mask": call.mask,
-        "query_segments": call.query_segments,
-        "key_segments": call.key_segments,
-        "query_rotary_positions": rotary_positions(call.query_positions),
-        "key_rotary_positions": rotary_positions(call.key_positions),
-        "scale": call.scale,
-        "window": window_sides(call.window, causal),
-        "softcap": call.softcap or 0.0,
-        "dropout_p": call.dropout_p,
-        "dropout_seed": drawn_seed(call.dropout_p),
-    }
+    arguments = {"layer": call.layer, "causal": causal, **place, "mask": call.mask,
+                 "query_segments": call.query_segments, "key_segments": call.key_segments,
+                 "query_rotary_positions": rotary_positions(call.query_positions),
+                 "key_rotary_positions": rotary_positions(call.key_positions), "scale": call.scale,
+                 "window": window_sides(call.window, causal), "softcap": call.softcap or 0.0,
+                 "dropout_p": call.dropout_p, "dropout_seed": drawn_seed(call.dropout_p)}
     name = "method_attend_with_lse" if call.return_lse else "method_attend"
     tensors = {"q": q, "k": k, "v": v, "sink": call.sink, "key_bias": call.key_bias}
     result: Result = _transforms.call_operator(

@@ -8,8 +8,6 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <utility>
 
 #include "sextant/base/error.h"
 #include "sextant/base/nearest.h"

@@ -8,7 +8,6 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"

@@ -13,10 +13,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/models/init.h"
-#include "sextant/torch/method.h"
 
 namespace sextant::lab {
 namespace {

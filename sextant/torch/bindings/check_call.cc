@@ -1,7 +1,5 @@
 #include "sextant/torch/bindings/check_call.h"
 
-#include <string>
-
 #include "sextant/base/error.h"
 
 namespace sextant {

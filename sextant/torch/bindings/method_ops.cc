@@ -48,8 +48,8 @@ void begin_at_zero(Layout& layout) {
 }
 
 constexpr const char* kEmbed =
-    "Tensor x, *, SymInt first_query=0, bool causal=True, int[] packed_queries=[], "
-    "bool last=False, Tensor? token_ids=None, Tensor? input_before=None";
+    "Tensor x, *, SymInt first_query=0, bool causal=True, int[] packed_queries=[], bool "
+    "last=False, Tensor? token_ids=None, Tensor? input_before=None";
 
 at::Tensor method_embed(const std::string& name, at::IntArrayRef shape, const std::string& options,
                         const Tensors& parameters, const at::Tensor& x, int64_t first_query,
@@ -88,14 +88,13 @@ at::Tensor method_embed(const std::string& name, at::IntArrayRef shape, const st
 // instead of first_query to packed_keys. pages, key_rows and int8_pages are those of the operator
 // attend (operators/flat_operands.h).
 constexpr const char* kAttend =
-    "Tensor q, Tensor k, Tensor v, *, int layer=0, SymInt first_query=0, SymInt first_key=0, "
-    "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
-    "Tensor? query_segments=None, Tensor? key_segments=None, "
-    "Tensor? query_rotary_positions=None, Tensor? key_rotary_positions=None, "
-    "Tensor? cumulative_queries=None, Tensor? cumulative_keys=None, float? scale=None, "
-    "Tensor? sink=None, Tensor? key_bias=None, int[] window=[], float softcap=0, "
-    "float dropout_p=0, Tensor? dropout_seed=None, Tensor? frames=None, Tensor? pages=None, "
-    "int key_rows=0, Tensor[]? int8_pages=None";
+    "Tensor q, Tensor k, Tensor v, *, int layer=0, SymInt first_query=0, SymInt first_key=0, bool "
+    "causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, Tensor? "
+    "query_segments=None, Tensor? key_segments=None, Tensor? query_rotary_positions=None, Tensor? "
+    "key_rotary_positions=None, Tensor? cumulative_queries=None, Tensor? cumulative_keys=None, "
+    "float? scale=None, Tensor? sink=None, Tensor? key_bias=None, int[] window=[], float "
+    "softcap=0, float dropout_p=0, Tensor? dropout_seed=None, Tensor? frames=None, Tensor? "
+    "pages=None, int key_rows=0, Tensor[]? int8_pages=None";
 
 // The result is contiguous, so that a tracer knows its strides without running the method.
 template <bool kWithLse>

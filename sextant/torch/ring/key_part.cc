@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "sextant/torch/operators/tensor_data.h"
 #include "sextant/torch/operators/views.h"

@@ -17,7 +17,6 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
