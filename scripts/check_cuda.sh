@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Checks the cuda backend; `./check --cuda` runs it.
 #
-#   tests/check_cuda.sh             on a machine with a GPU its tests there, else the check of a
+#   scripts/check_cuda.sh             on a machine with a GPU its tests there, else the check of a
 #                                     build; writes the result and its date into docs/cuda.md
-#   tests/check_cuda.sh --kernels   the same without the tests on fibers, which `./check` has run
+#   scripts/check_cuda.sh --kernels   the same without the tests on fibers, which `./check` has run
 #                                     before; writes nothing
-#   tests/check_cuda.sh --dry-run   the steps of a machine with a GPU, with fibers in its place
+#   scripts/check_cuda.sh --dry-run   the steps of a machine with a GPU, with fibers in its place
 #
 # Without a GPU: nvcc compiles all kernels for sm_80 and sm_90 (or SEXTANT_CUDA_ARCHITECTURES), none
 # of which may spill registers; the library is opened; the tests of the kernels on fibers run, with
@@ -17,7 +17,7 @@
 # needed, and the time is three minutes of 16 cores. SEXTANT_COMMIT names the commit where there is
 # no repository.
 set -euo pipefail
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
 page=$root/docs/cuda.md write=1 on_fibers=1 dry_run=
 while (($#)); do
