@@ -88,8 +88,9 @@ def attention(q: Tensor, k: Tensor, v: Tensor, method: str = "none", *,
     of layout torch.jagged, [batch, heads, rows, columns] with ragged rows.
     query_segments and key_segments (int64 [batch, rows]) are for methods with segments (XLNet).
     query_positions and key_positions (int64 [rows], [batch, rows] or [1 or batch, axes, rows])
-    replace consecutive positions for methods that rotate rows (rope, xpos); visibility still
-    follows first_query and first_key.
+    replace consecutive positions for methods that rotate rows (rope, xpos), and are places on a
+    grid for those by two distances (sam, swin, beit, layoutlm, alibi-2d); visibility still follows
+    first_query and first_key.
 
     Visibility: mask is [keys], [batch, keys], [queries, keys] or [batch, heads, queries, keys],
     with sizes of 1 shared. A bool mask hides where it is False. A floating mask is added to scores
@@ -102,8 +103,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, method: str = "none", *,
     Score: scale multiplies products of queries and keys instead of 1/sqrt(head_dim), or of the
     method's own factor (t5 has 1 by default, so no 1/sqrt(head_dim)). key_bias (floating, [keys],
     [batch, keys] or [batch, 1 or heads, keys]) is added to the scores of its key; -infinity hides.
-    sink (floating [heads]) is one more score of each head, in the denominator of softmax only. Both
-    have gradients.
+    sink (floating [heads]) is one more score of each head, or [batch, heads, queries] of each query
+    (Inkling 2), in the denominator of softmax only. Both have gradients.
 
     return_lse: returns (out, lse). lse [batch, heads, queries], float32 (float64 for float64 q),
     is the logarithm of the sum of exp over a query's scores, sink included, -infinity for a query
