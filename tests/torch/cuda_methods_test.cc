@@ -1,6 +1,12 @@
 // Every method on the kernels of the cuda backend, which run on the CPU here: each thread is a
 // fiber (tests/attention/cuda/fibers.h). Fibers are slow, so sequences are short: 40 tokens are
 // within one tile, and 70 are more than one.
+#include <gmock/gmock.h>
+
+#include <set>
+#include <string>
+
+#include "sextant/base/error.h"
 #include "tests/attention/cuda/fiber_backend.h"
 #include "tests/torch/method_on_backend.h"
 
@@ -18,7 +24,16 @@ INSTANTIATE_TEST_SUITE_P(
                                                      at::kBFloat16})),
     title);
 
+// Methods with operands that the kernels do not read.
+const std::set<std::string> kRefused = {"alibi-2d", "beit", "inkling", "layoutlm",
+                                        "sam",      "swin", "wavlm"};
+
 TEST_P(EveryMethodOnCuda, AgreesWithTheOracle) {
+  if (kRefused.contains(case_.name)) {
+    EXPECT_THAT([&] { expect_agreement(40, 40); },
+                ::testing::ThrowsMessage<Error>(::testing::HasSubstr("kernels do not read it")));
+    return;
+  }
   expect_agreement(40, 40);
   expect_agreement(1, 70);  // decoding
   if (&backend_ == &cuda::fiber_backend()) expect_agreement(70, 70);
