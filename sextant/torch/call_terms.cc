@@ -31,9 +31,9 @@ void add_sink(TensorOperands& o, const at::Tensor& sink) {
   if (o.sink.defined() || o.query_sink.defined())
     fail("sink: expected none, as the method has a sink of its own, but got another");
   const at::Tensor& q = o.q;
-  const bool by_query = sink.dim() == 3;
+  const bool of_queries = sink.dim() == 3;
   if (!at::isFloatingType(sink.scalar_type()) ||
-      sink.sizes() != (by_query ? q.sizes().slice(0, 3) : q.sizes().slice(1, 1)))
+      sink.sizes() != (of_queries ? q.sizes().slice(0, 3) : q.sizes().slice(1, 1)))
     fail("sink: expected floating [" + std::to_string(q.size(1)) +
          "], a score for each head, or [" + std::to_string(q.size(0)) + ", " +
          std::to_string(q.size(1)) + ", " + std::to_string(q.size(2)) +
@@ -42,7 +42,7 @@ void add_sink(TensorOperands& o, const at::Tensor& sink) {
   // The values of a device are not checked: the call would wait for it.
   if (wide.is_cpu() && !(wide < std::numeric_limits<double>::infinity()).all().item<bool>())
     fail("sink: expected numbers or -infinity, but got NaN or infinity");
-  (by_query ? o.query_sink : o.sink) = wide;
+  (of_queries ? o.query_sink : o.sink) = wide;
 }
 
 // [1 or batch, 1 or heads, keys] in float64

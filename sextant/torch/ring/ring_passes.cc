@@ -255,8 +255,8 @@ class Ring {
     auto next = sums.end() - (sink.defined() ? 1 : 0) - (o.query_shift.defined() ? 1 : 0);
     if (sink.defined()) {
       const at::Tensor w = weight(sink_lse(sink), whole.lse);
-      const at::Tensor by_query = w * (whole.d_lse - along);
-      (next++)->add_(sink.dim() == 1 ? by_query.sum(c10::IntArrayRef{0, 2}) : by_query);
+      const at::Tensor d_sink = w * (whole.d_lse - along);
+      (next++)->add_(sink.dim() == 1 ? d_sink.sum(c10::IntArrayRef{0, 2}) : d_sink);
       d_shift = d_shift + w * (along - whole.d_lse);
     }
     if (o.query_shift.defined()) next->add_(d_shift);

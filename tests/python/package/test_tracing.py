@@ -76,7 +76,8 @@ class Tracing(unittest.TestCase):
                 q, k, v = inputs()
                 x = layer_input()
                 self.check_compiled(
-                    lambda: method(method.queries(q, x), method.keys(k, x), v), [x, q, k, v, *method.parameters()]
+                    lambda: method(method.queries(q, x), method.keys(k, x), v),
+                    [x, q, k, v, *method.parameters()],
                 )
                 self.check_compiled(lambda: method.embed(x), [x, *method.parameters()])
         for method in traced_token_methods():

@@ -279,7 +279,7 @@ class BackwardWalk {
       waiting = wants;
     }
     if (p_.on_query && tables_.has_r()) {
-      tables_.collect(t, queries, g, query_sums_);
+      tables_.add_gradients(t, queries, g, query_sums_);
     } else if (p_.on_query) {
       if (!waiting) std::fill_n(w_.rotated_grads, t.rows() * p_.depth16, 0.0F);
       collect_table(t, p_.on_query, w_.grads, {w_.query_rows.plain, p_.depth16}, w_.table_products,

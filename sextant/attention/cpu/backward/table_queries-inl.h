@@ -99,7 +99,7 @@ class TableQueries {
   }
 
   // Adds the gradients of a tile's rows of r, and those of the A of frames that they meet.
-  void collect(const Tile& t, const FrameRows& rows, int64_t g, float* query_sums) const {
+  void add_gradients(const Tile& t, const FrameRows& rows, int64_t g, float* query_sums) const {
     const int64_t columns = p_.table_query16;
     std::fill_n(w_.table_grads, t.rows() * columns, 0.0F);
     collect_table(t, p_.on_query, lines(), {w_.table_queries, columns}, w_.table_products,
