@@ -3,11 +3,9 @@
 // within one tile, and 70 are more than one.
 #include <gmock/gmock.h>
 
-#include <set>
-#include <string>
-
 #include "sextant/base/error.h"
 #include "tests/attention/cuda/fiber_backend.h"
+#include "tests/torch/cuda_refuses.h"
 #include "tests/torch/method_on_backend.h"
 
 namespace sextant::testing {
@@ -24,14 +22,10 @@ INSTANTIATE_TEST_SUITE_P(
                                                      at::kBFloat16})),
     title);
 
-// Methods with operands that the kernels do not read.
-const std::set<std::string> kRefused = {"alibi-2d", "beit", "inkling", "layoutlm",
-                                        "sam",      "swin", "wavlm"};
-
 TEST_P(EveryMethodOnCuda, AgreesWithTheOracle) {
-  if (kRefused.contains(case_.name)) {
+  if (cuda_refuses(case_.name)) {
     EXPECT_THAT([&] { expect_agreement(40, 40); },
-                ::testing::ThrowsMessage<Error>(::testing::HasSubstr("kernels do not read it")));
+                ::testing::ThrowsMessage<Error>(::testing::HasSubstr(kCudaRefusal)));
     return;
   }
   expect_agreement(40, 40);
