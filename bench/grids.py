@@ -62,7 +62,8 @@ def swin(side, windows, heads):
     q, k, v = rows(windows, heads, side * side, 32)
     method = sextant.method("swin", heads=heads, head_dim=32, window=[side, side])
     (table,) = set_tables(method)
-    at = torch.stack(torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")).flatten(1)
+    places = torch.arange(side)
+    at = torch.stack(torch.meshgrid(places, places, indexing="ij")).flatten(1)
     apart = at[:, :, None] - at[:, None, :] + side - 1
     index = (apart[0] * (2 * side - 1) + apart[1]).view(-1)
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <nlohmann/json_fwd.hpp>
 
+#include "sextant/base/hypot.h"
 #include "sextant/position/slopes.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/grid.h"
@@ -35,8 +36,8 @@ class Alibi2d final : public Method {
     std::vector<double> biases;
     for (const double slope : slopes_)
       for (int64_t number = -pairs_.last(); number <= pairs_.last(); ++number)
-        biases.push_back(-slope * std::hypot(static_cast<double>(pairs_.vertical(number)),
-                                             static_cast<double>(pairs_.horizontal(number))));
+        biases.push_back(-slope * hypot(static_cast<double>(pairs_.vertical(number)),
+                                        static_cast<double>(pairs_.horizontal(number))));
     operands.axis_bias =
         tensor_of(biases, {static_cast<int64_t>(slopes_.size()), pairs_.count()}, operands.q)
             .to(operands.q.options());
