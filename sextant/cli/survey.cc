@@ -165,9 +165,11 @@ void complete(Options& options, const CLI::App& command) {
   settings.model.activation = activation(options.activation);
 }
 
+// The methods for text.
 std::vector<std::string> names_of(std::span<const lab::KnownMethod> known) {
   std::vector<std::string> names;
-  for (const lab::KnownMethod& method : known) names.push_back(method.name);
+  for (const lab::KnownMethod& method : known)
+    if (!method.on_grid) names.push_back(method.name);
   return names;
 }
 

@@ -150,6 +150,7 @@ struct MethodInfo {
   std::string defaults;  // JSON object: every option with its default; null: the model's own size
   std::unique_ptr<Method> (*make)(const ModelShape& shape, const nlohmann::json& options);
   TestSubject tests = {};
+  bool on_grid = false;  // rows are places of a grid of a given size: not for text
 };
 
 // All methods, sorted by name.

@@ -53,8 +53,9 @@ struct ProbedEncoding {
 // Description of a method for the user.
 struct KnownMethod {
   std::string name, summary;
-  std::string formula;  // one line of ASCII; parts are separated by "; "
-  std::string options;  // JSON object with the defaults
+  std::string formula;   // one line of ASCII; parts are separated by "; "
+  std::string options;   // JSON object with the defaults
+  bool on_grid = false;  // not for text
 };
 
 // The cost of an arm with rope, measured on this machine in a second or two. Other methods cost up

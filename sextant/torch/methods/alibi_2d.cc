@@ -62,7 +62,8 @@ MethodInfo alibi_2d_method() {
           .formula = "s_ij = q_i . k_j / sqrt(d) - m_h sqrt((y_i - y_j)^2 + (x_i - x_j)^2)",
           .defaults = R"({"grid": [14, 14], "max_bias": 8.0})",
           .make = make_alibi_2d,
-          .tests = {.options = R"({"grid": [820, 5]})"}};
+          .tests = {.options = R"({"grid": [820, 5]})"},
+          .on_grid = true};
 }
 
 }  // namespace sextant

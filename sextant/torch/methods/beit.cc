@@ -77,7 +77,8 @@ MethodInfo beit_method() {
           .formula = "s_ij = q_i . k_j / sqrt(d) + T[y_i - y_j, x_i - x_j, h]",
           .defaults = R"({"grid": [14, 14]})",
           .make = make_beit,
-          .tests = {.options = R"({"grid": [820, 5]})"}};
+          .tests = {.options = R"({"grid": [820, 5]})"},
+          .on_grid = true};
 }
 
 }  // namespace sextant

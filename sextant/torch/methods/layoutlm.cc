@@ -91,7 +91,8 @@ MethodInfo layoutlm_method() {
           .defaults = R"({"buckets": 32, "max_distance": 128, "page_buckets": 64,
                           "max_page_distance": 256, "flavour": "v3", "grid": [1, 4096]})",
           .make = make_layoutlm,
-          .tests = {.options = R"({"grid": [820, 5]})"}};
+          .tests = {.options = R"({"grid": [820, 5]})"},
+          .on_grid = true};
 }
 
 }  // namespace sextant

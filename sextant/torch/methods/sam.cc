@@ -90,7 +90,8 @@ MethodInfo sam_method() {
           .formula = "s_ij = q_i . k_j / sqrt(d) + q_i . Rh[y_i - y_j] + q_i . Rw[x_i - x_j]",
           .defaults = R"({"grid": [64, 64], "tables": null})",
           .make = make_sam,
-          .tests = {.options = R"({"grid": [820, 5]})"}};
+          .tests = {.options = R"({"grid": [820, 5]})"},
+          .on_grid = true};
 }
 
 }  // namespace sextant

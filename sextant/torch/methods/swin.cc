@@ -128,7 +128,8 @@ MethodInfo swin_method() {
           .formula = "s_ij = q_i . k_j / sqrt(d) + T[y_i - y_j, x_i - x_j, h]",
           .defaults = R"({"window": [7, 7], "continuous": false, "trained": null})",
           .make = make_swin,
-          .tests = {.options = R"({"window": [820, 5]})"}};
+          .tests = {.options = R"({"window": [820, 5]})"},
+          .on_grid = true};
 }
 
 }  // namespace sextant
