@@ -10,7 +10,7 @@ the programs, and judges the existing files.
 
     bench/goals.py --out build/goals --results bench/results --machine zen4-2c
 
-writes the medians of the same files into bench/results, from which scripts/draw_figures.py draws
+writes the medians of the same files into bench/results, from which bench/draw_figures.py draws
 docs/performance.md. The name of the machine is made from /proc/cpuinfo by default.
 
     bench/goals.py --out build/after --before build/before --before-version COMMIT --results ...
@@ -19,7 +19,7 @@ writes instead the figures of both folders side by side (DATE-beside-goals.json)
 earlier commit was measured with that commit's own goals.py, in the same sitting.
 
 With --python, an interpreter with PyTorch 2, and --library, the library built for it, PyTorch's
-attention is timed too (scripts/check_torch.sh builds one: build/with-torch-VERSION/lib/
+attention is timed too (tests/check_torch.sh builds one: build/with-torch-VERSION/lib/
 libsextant_torch.so, with build/torch-VERSION/bin/python).
 
 bench/goal_lines.py defines the goals. docs/internals/kernels.md has the limit of each kernel.

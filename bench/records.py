@@ -5,7 +5,7 @@ statistic, rows}. A row is {name, shape, ours, peer, peer_version, unit, rounds,
 fields that do not apply are null. `ours` and `peer` are in `unit`, `ratio` is ours over the peer's,
 and `spread` is the largest of our rounds over the least. `statistic` is "median" or "least": the
 statistic over the rounds that `ours` is. Files that no program wrote have the field `origin`.
-scripts/draw_figures.py draws the pages from these files.
+bench/draw_figures.py draws the pages from these files.
 """
 
 import datetime

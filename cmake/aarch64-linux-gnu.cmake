@@ -1,5 +1,5 @@
 # A cross toolchain for AArch64 on a Debian of another architecture. Tests run in an emulator
-# (scripts/check_arm.sh).
+# (tests/check_arm.sh).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

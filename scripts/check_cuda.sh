@@ -81,7 +81,7 @@ open_library() {
     "$root/tests/attention/cuda/open_library.cc" -ldl || return
   "$folder/open_library" "$folder/libsextant_cuda.so"
 }
-spills() { "$root/scripts/ptxas_report.py" "$folder"/*.ptxas; }
+spills() { "$root/tests/ptxas_report.py" "$folder"/*.ptxas; }
 
 without_gpu() {
   if ! command -v nvcc >/dev/null; then

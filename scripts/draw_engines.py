@@ -36,7 +36,7 @@ def page() -> str:
 
 
 def main() -> int:
-    return write({PAGE: page()}, "--check" in sys.argv[1:], "draw_engines.py")
+    return write({PAGE: page()}, "--check" in sys.argv[1:], "scripts/draw_engines.py")
 
 
 if __name__ == "__main__":

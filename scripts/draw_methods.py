@@ -128,7 +128,7 @@ def main():
     options = parser.parse_args()
     if options.pictures:
         draw_pictures(options.pictures)
-    return write(files(), options.check, "draw_methods.py")
+    return write(files(), options.check, "scripts/draw_methods.py")
 
 
 if __name__ == "__main__":

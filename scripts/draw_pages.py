@@ -98,7 +98,7 @@ def main():
         return 0
     with tempfile.TemporaryDirectory() as folder:
         files = drawn(given.program, pathlib.Path(folder))
-    return page_blocks.write(files, given.check, "draw_pages.py")
+    return page_blocks.write(files, given.check, "scripts/draw_pages.py")
 
 
 if __name__ == "__main__":

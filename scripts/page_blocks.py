@@ -54,5 +54,5 @@ def write(files, check, script, root=ROOT):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(files[path], encoding="utf-8")
     if check and stale:
-        print(f"run scripts/{script}", file=sys.stderr)
+        print(f"run {script}", file=sys.stderr)
     return int(check and bool(stale))

@@ -25,6 +25,19 @@ pub struct Table {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct Axis {
+    pub query_positions: *const i64,
+    pub key_positions: *const i64,
+    pub query_batch_stride: i64,
+    pub key_batch_stride: i64,
+    pub farthest: i64,
+    pub distances: i64,
+    pub bias_rows: *const i32,
+    pub on_query_rows: *const i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Terms {
     pub size: usize,
     pub weight: Table,
@@ -38,6 +51,12 @@ pub struct Terms {
     pub mask_strides: [i64; 4],
     pub softcap: f64,
     pub sink: *const f32,
+    pub axes: *const Axis,
+    pub axis_count: i64,
+    pub axis_bias: Array,
+    pub axis_on_query: Array,
+    pub table_query: Array,
+    pub query_sink: Array,
 }
 
 #[repr(C)]

@@ -11,21 +11,9 @@ import torch
 from torch import Tensor
 
 from sextant import _transforms
-from sextant._call import (
-    Call,
-    CallArguments,
-    by_row,
-    call_of,
-    check_tensors,
-    is_packed,
-    method_options,
-    options_text,
-    packing,
-    refuse_unseen,
-    shape_of_call,
-    window_sides,
-    with_call,
-)
+from sextant._call import (Call, CallArguments, by_row, call_of, check_tensors, is_packed,
+                           method_options, options_text, packing, refuse_unseen, shape_of_call,
+                           window_sides, with_call)
 from sextant._errors import InvalidType, InvalidValue
 from sextant._packing import Result, attend_by_row, attend_nested, is_nested, longest
 
@@ -100,8 +88,9 @@ def attention(q: Tensor, k: Tensor, v: Tensor, method: str = "none", *,
     of layout torch.jagged, [batch, heads, rows, columns] with ragged rows.
     query_segments and key_segments (int64 [batch, rows]) are for methods with segments (XLNet).
     query_positions and key_positions (int64 [rows], [batch, rows] or [1 or batch, axes, rows])
-    replace consecutive positions for methods that rotate rows (rope, xpos); visibility still
-    follows first_query and first_key.
+    replace consecutive positions for methods that rotate rows (rope, xpos), and are places on a
+    grid for those by two distances (sam, swin, beit, layoutlm, alibi-2d); visibility still follows
+    first_query and first_key.
 
     Visibility: mask is [keys], [batch, keys], [queries, keys] or [batch, heads, queries, keys],
     with sizes of 1 shared. A bool mask hides where it is False. A floating mask is added to scores
@@ -114,8 +103,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, method: str = "none", *,
     Score: scale multiplies products of queries and keys instead of 1/sqrt(head_dim), or of the
     method's own factor (t5 has 1 by default, so no 1/sqrt(head_dim)). key_bias (floating, [keys],
     [batch, keys] or [batch, 1 or heads, keys]) is added to the scores of its key; -infinity hides.
-    sink (floating [heads]) is one more score of each head, in the denominator of softmax only. Both
-    have gradients.
+    sink (floating [heads]) is one more score of each head, or [batch, heads, queries] of each query
+    (Inkling 2), in the denominator of softmax only. Both have gradients.
 
     return_lse: returns (out, lse). lse [batch, heads, queries], float32 (float64 for float64 q),
     is the logarithm of the sum of exp over a query's scores, sink included, -infinity for a query
@@ -246,21 +235,12 @@ def call_operator(method: Named, q: Tensor, k: Tensor, v: Tensor, call: Call,
                   **place: Any) -> Result:
     """Calls the operator. place: its arguments for the positions of rows and the pages of keys."""
     causal = call.causal is not False
-    arguments = {
-        "layer": call.layer,
-        "causal": causal,
-        **place,
-        "mask": call.mask,
-        "query_segments": call.query_segments,
-        "key_segments": call.key_segments,
-        "query_rotary_positions": rotary_positions(call.query_positions),
-        "key_rotary_positions": rotary_positions(call.key_positions),
-        "scale": call.scale,
-        "window": window_sides(call.window, causal),
-        "softcap": call.softcap or 0.0,
-        "dropout_p": call.dropout_p,
-        "dropout_seed": drawn_seed(call.dropout_p),
-    }
+    arguments = {"layer": call.layer, "causal": causal, **place, "mask": call.mask,
+                 "query_segments": call.query_segments, "key_segments": call.key_segments,
+                 "query_rotary_positions": rotary_positions(call.query_positions),
+                 "key_rotary_positions": rotary_positions(call.key_positions), "scale": call.scale,
+                 "window": window_sides(call.window, causal), "softcap": call.softcap or 0.0,
+                 "dropout_p": call.dropout_p, "dropout_seed": drawn_seed(call.dropout_p)}
     name = "method_attend_with_lse" if call.return_lse else "method_attend"
     tensors = {"q": q, "k": k, "v": v, "sink": call.sink, "key_bias": call.key_bias}
     result: Result = _transforms.call_operator(

@@ -11,16 +11,8 @@ from torch import Tensor
 
 from sextant import _transforms
 from sextant._attention import Named, attend
-from sextant._call import (
-    CallArguments,
-    Lengths,
-    as_lengths,
-    by_row,
-    call_of,
-    method_parameters,
-    rename_options,
-    with_call,
-)
+from sextant._call import (CallArguments, Lengths, as_lengths, by_row, call_of, method_parameters,
+                           rename_options, with_call)
 from sextant._errors import InvalidValue
 from sextant._packing import Result, joined_lengths
 
@@ -47,31 +39,15 @@ class Method(torch.nn.Module):
     A module that was made on torch.device("meta") gets its parameters by ``to_empty`` and
     ``reset_parameters``, as FSDP does."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        heads: int,
-        head_dim: int,
-        layers: int = 1,
-        key_heads: int | None = None,
-        width: int | None = None,
-        train_length: int = 512,
-        dtype: torch.dtype | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, name: str, *, heads: int, head_dim: int, layers: int = 1,
+                 key_heads: int | None = None, width: int | None = None, train_length: int = 512,
+                 dtype: torch.dtype | None = None, **options: Any) -> None:
         super().__init__()
         self.name = name
         rename_options(options)
         self.options = json.dumps(options)
-        self.shape = [
-            layers,
-            heads,
-            heads if key_heads is None else key_heads,
-            head_dim,
-            heads * head_dim if width is None else width,
-            train_length,
-        ]
+        self.shape = [layers, heads, heads if key_heads is None else key_heads, head_dim,
+                      heads * head_dim if width is None else width, train_length]
         specs, _ = method_parameters(name, self.shape, self.options)
         self.specs: list[dict[str, Any]] = json.loads(specs)
         for spec in self.specs:
@@ -107,17 +83,9 @@ class Method(torch.nn.Module):
         """The parameters, in the order of the method's list."""
         return [getattr(self, spec["name"].replace(".", "_")) for spec in self.specs]
 
-    def embed(
-        self,
-        x: Tensor,
-        *,
-        first_query: int = 0,
-        packed_queries: Lengths = (),
-        causal: bool = True,
-        last: bool = False,
-        token_ids: Tensor | None = None,
-        input_before: Tensor | None = None,
-    ) -> Tensor:
+    def embed(self, x: Tensor, *, first_query: int = 0, packed_queries: Lengths = (),
+              causal: bool = True, last: bool = False, token_ids: Tensor | None = None,
+              input_before: Tensor | None = None) -> Tensor:
         """Adds an absolute encoding to the input x, [batch, length, width]; with ``last``, to the
         input of the last layer's queries (emd). Encodings that add nothing there return x.
 
@@ -141,14 +109,8 @@ class Method(torch.nn.Module):
                 token_ids=None if token_ids is None else token_ids.reshape(1, -1),
             )
             return row.view(x.shape)
-        arguments = {
-            "first_query": first_query,
-            "causal": causal,
-            "packed_queries": packed_queries,
-            "last": last,
-            "token_ids": token_ids,
-            "input_before": input_before,
-        }
+        arguments = {"first_query": first_query, "causal": causal, "packed_queries": packed_queries,
+                     "last": last, "token_ids": token_ids, "input_before": input_before}
         embedded: Tensor = _transforms.call_operator(
             "method_embed", (self.name, self.shape, self.options), self.tensors(), {"x": x},
             arguments)
@@ -158,10 +120,18 @@ class Method(torch.nn.Module):
         """Appends to k, [batch, key_heads, keys, head_dim], the columns that the encoding computes
         from the layer's input x, [batch, keys, width] (fox: its gates). Most encodings have none
         and return k."""
-        columns = torch.ops.sextant.method_key_columns(
-            self.name, self.shape, self.options, self.tensors(), x, layer=layer
-        )
-        return torch.cat((k, columns), 3) if columns.size(3) else k
+        return self._with_columns(torch.ops.sextant.method_key_columns, k, x, layer)
+
+    def queries(self, q: Tensor, x: Tensor, *, layer: int = 0) -> Tensor:
+        """Appends to q, [batch, heads, queries, head_dim], the columns that the encoding computes
+        from the layer's input x, [batch, queries, width] (inkling: the vectors that meet its table;
+        wavlm: its gates). Most encodings have none and return q."""
+        return self._with_columns(torch.ops.sextant.method_query_columns, q, x, layer)
+
+    def _with_columns(self, columns_of: Callable[..., Tensor], rows: Tensor, x: Tensor,
+                      layer: int) -> Tensor:
+        columns = columns_of(self.name, self.shape, self.options, self.tensors(), x, layer=layer)
+        return torch.cat((rows, columns), 3) if columns.size(3) else rows
 
     def run_last_layer(self, x: Tensor, layer: Callable[[Tensor, Tensor], Tensor],
                        **place: Any) -> Tensor:

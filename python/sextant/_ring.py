@@ -10,16 +10,8 @@ from torch import Tensor
 
 from sextant import _transforms
 from sextant._attention import NamedArguments
-from sextant._call import (
-    Call,
-    call_of,
-    check_tensors,
-    method_options,
-    options_text,
-    shape_of_call,
-    window_sides,
-    with_call,
-)
+from sextant._call import (Call, call_of, check_tensors, method_options, options_text,
+                           shape_of_call, window_sides, with_call)
 from sextant._errors import InvalidType, InvalidValue
 from sextant._method import Method
 from sextant._packing import Result

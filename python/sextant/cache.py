@@ -77,9 +77,8 @@ class Cache:
              device: object) -> Any:
         dtype = str(dtype if self.dtype is None else self.dtype).removeprefix("torch.")
         device = str(device if self.device is None else self.device)
-        return torch.classes.sextant.KVCache(
-            key_heads, key_columns, value_columns, self.page_rows, dtype, device
-        )
+        return torch.classes.sextant.KVCache(key_heads, key_columns, value_columns, self.page_rows,
+                                             dtype, device)
 
     def _hold(self, k: Tensor, v: Tensor) -> Any:
         if self._held is None:

@@ -10,14 +10,7 @@ from torch import Tensor
 
 from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
 from sextant._attention import Bound, Named, attend
-from sextant._call import (
-    Call,
-    CallArguments,
-    call_of,
-    check_tensors,
-    options_text,
-    with_call,
-)
+from sextant._call import (Call, CallArguments, call_of, check_tensors, options_text, with_call)
 from sextant._encoding_cache import decode
 from sextant._encoding_operands import EncodingOperands
 from sextant._errors import InvalidType, InvalidValue

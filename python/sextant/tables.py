@@ -48,9 +48,8 @@ def sandwich_bias(distances: Integers, heads: int, sinusoid_width: int = 128, fi
     paper, 0 for the product of two sinusoids. Head h has the factor heads / (ratio * (h + 1)), or
     every head has the factor strength. Both are above 0; with a strength, ratio is the default.
     """
-    return torch.ops.sextant.sandwich_bias(
-        _integers(distances), heads, sinusoid_width, first_index, strength, ratio
-    )
+    return torch.ops.sextant.sandwich_bias(_integers(distances), heads, sinusoid_width, first_index,
+                                           strength, ratio)
 
 
 def t5_buckets(distances: Integers, buckets: int = 32, max_distance: int = 128,
@@ -72,9 +71,8 @@ def deberta_rows(distances: Integers, buckets: int = 256, max_positions: int = 5
         raise InvalidValue(
             f"deberta_rows: flavour: expected hugging-face or microsoft, but got {flavour!r}"
         )
-    return torch.ops.sextant.deberta_rows(
-        _integers(distances), buckets, max_positions, flavour == "microsoft"
-    )
+    return torch.ops.sextant.deberta_rows(_integers(distances), buckets, max_positions,
+                                          flavour == "microsoft")
 
 
 def sinusoid(positions: Integers, width: int,
@@ -86,9 +84,8 @@ def sinusoid(positions: Integers, width: int,
     TENER; fairseq uses it with the first token at position 2). min_timescale is for tensor2tensor
     only. "concatenated" needs an even width.
     """
-    return torch.ops.sextant.sinusoid(
-        _integers(positions), width, layout, max_timescale, min_timescale
-    )
+    return torch.ops.sextant.sinusoid(_integers(positions), width, layout, max_timescale,
+                                      min_timescale)
 
 
 def rope_frequencies(dim: int, base: float = 10000.0) -> Tensor:
@@ -113,9 +110,8 @@ def stretched_frequencies(dim: int, base: float = 10000.0,
     "pi" and "dynamic-pi" are Hugging Face's "linear" and the dynamic form of it.
     Frequencies are in radians per position. gain multiplies rotated queries and keys, the score
     factor (DeepSeek's) multiplies all scores."""
-    return torch.ops.sextant.stretched_frequencies(
-        dim, base, json.dumps(stretch), length, train_length or 0
-    )
+    return torch.ops.sextant.stretched_frequencies(dim, base, json.dumps(stretch), length,
+                                                   train_length or 0)
 
 
 def config_frequencies(config: str, length: int = 1) -> tuple[Tensor, float, float]:
@@ -194,9 +190,8 @@ def complex_embedding(ids: Tensor, positions: Tensor, r: Tensor, w: Tensor,
     ids and positions are int64 [batch, length], r is [vocabulary, D]; w is [vocabulary, D], [D] or
     [vocabulary, 1], theta [vocabulary, D] or None for zeros.
     """
-    return torch.ops.sextant.complex_embedding(
-        ids, positions, r, w, [] if theta is None else [theta]
-    )
+    return torch.ops.sextant.complex_embedding(ids, positions, r, w,
+                                               [] if theta is None else [theta])
 
 
 def xpos_growth(dim: int, gamma: float = 0.4, scale_base: float = 512.0, *,

@@ -66,7 +66,8 @@ class FrameScore {
       : extent_(extent(s, n)),
         first_key_(s.pages ? 0 : s.frames[n].key_row),
         score_(s),
-        sweeps_(s.sweeps.begin(), s.sweeps.end()) {
+        sweeps_(s.sweeps.begin(), s.sweeps.end()),
+        axes_(s.axes.begin(), s.axes.end()) {
     const auto& [frame, batch, batches] = extent_;
     const int64_t keys = s.pages ? s.pages.rows : frame.keys;
     if (s.pages) score_.pages.at += batch * s.pages.batch_stride;
@@ -91,6 +92,11 @@ class FrameScore {
               .key_position = frame.key_position};
     score_.frames = {&frame_, 1};
     score_.sweeps = sweeps_;
+    for (PositionAxis& axis : axes_) {
+      axis.query_positions += batch * axis.query_batch_stride + frame.query_row;
+      axis.key_positions += batch * axis.key_batch_stride + first_key_;
+    }
+    score_.axes = axes_;
     score_.dropout.first_batch += batch;
     score_.dropout.first_query += frame.query_row;
     score_.dropout.first_key += first_key_;
@@ -123,6 +129,7 @@ class FrameScore {
   HostScore<T> score_;
   Frame frame_;
   std::vector<Sweep> sweeps_;
+  std::vector<PositionAxis> axes_;
   std::vector<std::vector<KeyRange>> key_ranges_;
 };
 
@@ -158,7 +165,7 @@ void ByFrame<T>::backward(const HostScore<T>& score, const HostAttended<const T>
   const auto each_view = [](auto&& f) {
     size_t n = 0;
     each_differentiable([&](auto operand) {
-      if constexpr (operand.has(Axis::kBatch) || operand.has(Axis::kRows)) f(operand, n);
+      if constexpr (operand.axis(1) != Axis::kNone) f(operand, n);
       ++n;
     });
   };

@@ -222,6 +222,65 @@ void check_sweeps(const Plan& plan, const PlanShape& shape) {
   });
 }
 
+// The least and the greatest position of `count` rows on an axis.
+struct PositionRange {
+  int64_t first, last;
+};
+PositionRange positions_of(const int64_t* positions, int64_t count) {
+  const auto [low, high] = std::minmax_element(positions, positions + count);
+  return {*low, *high};
+}
+
+void check_axis(const std::string& name, const PositionAxis& axis, const Plan& plan,
+                const PlanShape& shape) {
+  if (shape.queries > 0 && !axis.query_positions)
+    refuse_field(name + ".query_positions", "data", "a null pointer");
+  if (shape.keys > 0 && !axis.key_positions)
+    refuse_field(name + ".key_positions", "data", "a null pointer");
+  const Diagonals& distances = axis.distances;
+  if (distances.count < 0)
+    refuse_field(name + ".distances.count", "at least 0", text(distances.count));
+  for (const auto& [table, map] : {std::pair{".bias", axis.bias}, {".on_query", axis.on_query}})
+    if (!map.empty() && static_cast<int64_t>(map.size()) != distances.count)
+      refuse_field(name + table, "a row for each of " + text(distances.count) + " distances",
+                   text(static_cast<int64_t>(map.size())));
+  PositionRange all = {kFarthestPosition, -kFarthestPosition}, queries = all;
+  for (const Frame& frame : plan.frames) {
+    if (frame.queries == 0 || frame.keys == 0) continue;
+    const int64_t from = frame.batch == kEveryBatch ? 0 : frame.batch;
+    const int64_t to = frame.batch == kEveryBatch ? shape.batch : frame.batch + 1;
+    for (int64_t b = from; b < to; ++b) {
+      const PositionRange q = positions_of(
+          axis.query_positions + b * axis.query_batch_stride + frame.query_row, frame.queries);
+      const PositionRange k =
+          positions_of(axis.key_positions + b * axis.key_batch_stride + frame.key_row, frame.keys);
+      for (const int64_t position : {q.first, q.last, k.first, k.last})
+        if (position < -kFarthestPosition || position > kFarthestPosition)
+          expect_between({name + ": positions"}, position, -kFarthestPosition, kFarthestPosition);
+      if (distances.index(q.last - k.first) < 0 ||
+          distances.index(q.first - k.last) >= distances.count)
+        refuse_field(
+            name + ".distances",
+            "each distance of a query and a key of a frame, " + text(q.first - k.last) + " to " +
+                text(q.last - k.first),
+            text(distances.distance(distances.count - 1)) + " to " + text(distances.farthest));
+      all = {std::min(all.first, k.first), std::max(all.last, k.last)};
+      queries = {std::min(queries.first, q.first), std::max(queries.last, q.last)};
+    }
+  }
+  if (!axis.on_query.empty() && all.last - all.first >= kMostAxisPositions)
+    refuse_field(name + ".key_positions",
+                 "positions at most " + text(kMostAxisPositions - 1) +
+                     " apart, as the axis has rows of axis_on_query",
+                 text(all.last - all.first));
+  const int64_t most =
+      std::max({distances.count, all.last - all.first, queries.last - queries.first});
+  if (most > kMostAxisDistances)
+    refuse_field(name + ".distances",
+                 "at most " + text(kMostAxisDistances) + " of them, and positions no farther apart",
+                 text(most));
+}
+
 }  // namespace
 
 void check_plan(const Plan& plan, const PlanShape& shape) {
@@ -231,6 +290,8 @@ void check_plan(const Plan& plan, const PlanShape& shape) {
   if (plan.diagonals.count < 0)
     refuse_field("diagonals.count", "at least 0", text(plan.diagonals.count));
   check_sweeps(plan, shape);
+  for (size_t n = 0; n < plan.axes.size(); ++n)
+    check_axis("axes[" + std::to_string(n) + "]", plan.axes[n], plan, shape);
 }
 
 PageRange pages_of(const Plan& plan, const PlanShape& shape) {

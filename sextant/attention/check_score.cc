@@ -99,6 +99,29 @@ void check_table(std::string_view name, const View<const T>& rows, std::span<con
       refuse_field({"row_at.", name}, "rows 0 to " + text(rows.rows - 1), text(row));
 }
 
+// Checks a table of the axes, whose `columns` are 1 or those of the query that meets it.
+template <class T>
+void check_axis_table(std::string_view name, const View<const T>& rows,
+                      std::span<const int32_t> PositionAxis::*map, const PreparedPlan& plan,
+                      int64_t fewest_columns, int64_t most_columns) {
+  if (!rows) return;
+  const int64_t heads = plan.shape().heads;
+  check_data(name, rows);
+  expect_equal({name, ".batch"}, rows.batch, 1, "one table");
+  if (rows.heads != 1 && rows.heads != heads)
+    refuse_field({name, ".heads"}, "1 or " + text(heads), text(rows.heads));
+  expect_between({name, ".columns"}, rows.columns, fewest_columns, most_columns);
+  bool met = false;
+  for (const PositionAxis& axis : plan.plan().axes)
+    for (const int32_t row : axis.*map) {
+      met = true;
+      if (row < -1 || row >= rows.rows)
+        refuse_field({"axes: rows of ", name}, "-1 to " + text(rows.rows - 1), text(row));
+    }
+  if (!met && plan.shape().queries > 0 && plan.shape().keys > 0)
+    refuse_field(name, "an axis with rows of it", "none");
+}
+
 // The size of an axis, or -1 if the operand chooses it.
 int64_t size_of(Axis axis, const PlanShape& s) {
   if (axis == Axis::kNone) return 1;
@@ -114,8 +137,20 @@ void check_operand(Entry operand, const Operands<T>& o, const PreparedPlan& prep
   const PlanShape& shape = prepared.shape();
   const int64_t size = size_of(operand.axis(2), shape);
   if constexpr (operand.has(Axis::kRows)) {
+    // A alone may meet other queries.
+    const bool by_table_query = &x == &o.on_query && o.table_query;
     check_table(operand.name, x, operand.of(prepared.plan().row_at), prepared,
-                std::max<int64_t>(size, 0), size < 0 ? shape.columns : size);
+                std::max<int64_t>(size, 0),
+                by_table_query ? o.table_query.columns
+                : size < 0     ? shape.columns
+                               : size);
+  } else if constexpr (operand.has(Axis::kAxisRows)) {
+    const bool vectors = operand.has(Axis::kFirstColumns);
+    check_axis_table(operand.name, x, vectors ? &PositionAxis::on_query : &PositionAxis::bias,
+                     prepared, vectors ? 0 : 1,
+                     !vectors        ? 1
+                     : o.table_query ? o.table_query.columns
+                                     : shape.columns);
   } else if constexpr (!operand.has(Axis::kBatch)) {
     if (!x.empty())
       expect_equal({operand.name}, static_cast<int64_t>(x.size()), shape.heads,
@@ -233,6 +268,9 @@ void check_operands(const Operands<T>& o, const PreparedPlan& prepared) {
   each_operand([&](auto operand) {
     if constexpr (operand.presence == Presence::kOptional) check_operand(operand, o, prepared);
   });
+  if (o.table_query && !o.on_query && !o.axis_on_query)
+    refuse_field("table_query", "a table that it meets: on_query or axis_on_query", "none");
+  if (o.query_sink && !o.sink.empty()) refuse_field("query_sink", "none beside a sink", "a view");
   if (any_by_distance(o) && !prepared.covers_distances()) check_distances(plan, shape);
 }
 

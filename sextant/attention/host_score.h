@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -50,9 +51,12 @@ struct HostScore {
   std::span<const Sweep> sweeps;
   Diagonals diagonals;
   Table<T> weight, bias, on_query, on_key, on_value;
+  std::span<const PositionAxis> axes;
+  HostView<const T> axis_bias, axis_on_query, table_query;
   HostView<const T> query_bias;
   HostView<const double> key_bias;
   std::span<const T> sink;
+  HostView<const T> query_sink;
   HostView<const uint8_t> mask;
   double softcap;
   Dropout dropout;
@@ -63,6 +67,7 @@ struct HostScore {
         frames(plan.frames),
         sweeps(plan.sweeps),
         diagonals(plan.diagonals),
+        axes(plan.axes),
         softcap(o.softcap),
         dropout(o.dropout) {
     each_operand([&](auto operand) {
@@ -76,6 +81,20 @@ struct HostScore {
     v = HostRows<T>(o.v, o.v_int8);
   }
 };
+
+// The score of a sink, whichever operand has it; -infinity: none.
+template <class T>
+double sink_of(const HostScore<T>& score, int64_t b, int64_t h, int64_t query) {
+  if (score.query_sink) return static_cast<double>(score.query_sink(b, h, query, 0));
+  if (score.sink.empty()) return -std::numeric_limits<double>::infinity();
+  return static_cast<double>(score.sink[static_cast<size_t>(h)]);
+}
+
+// The index of the distance of a query and a key on an axis.
+inline int64_t axis_index(const PositionAxis& axis, int64_t b, int64_t query, int64_t key) {
+  return axis.distances.index(axis.query_positions[b * axis.query_batch_stride + query] -
+                              axis.key_positions[b * axis.key_batch_stride + key]);
+}
 
 template <class T>
 int64_t key_rows(const HostScore<T>& score) {
@@ -145,6 +164,7 @@ template <class T>
 struct HostGrad {
   HostView<T> q = {}, k = {}, v = {}, q_imag = {};
   HostView<T> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
+  HostView<T> axis_bias = {}, axis_on_query = {}, table_query = {}, query_sink = {};
   HostView<T> query_bias = {}, key_bias = {};
   std::span<T> sink = {};
 };

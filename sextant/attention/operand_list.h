@@ -29,6 +29,7 @@ enum class Axis : uint8_t {
   kColumns,  // of q and k
   kValueColumns,
   kRows,       // of a table, to which Plan::row_at maps diagonals; its own number, as the following
+  kAxisRows,   // of a table, to which the axes of a plan map their distances
   kDiagonals,  // likewise, without a map
   kFirstColumns,
   kNone
@@ -49,7 +50,7 @@ enum class Gradient : bool { kNone, kWanted };
 enum class Presence : bool { kOptional, kAlways };
 
 // An entry of the list. of(s) is its member in any struct of operands: Operands, ScoreGrad,
-// HostScore, HostGrad, TensorOperands, and for a table RowMaps.
+// HostScore, HostGrad, TensorOperands, and for a table by diagonal RowMaps.
 template <class Of, Presence kPresence, Gradient kGradient, Elements kElements, Shared kShared,
           Axis... kAxes>
 struct Operand {
@@ -110,8 +111,16 @@ inline constexpr std::tuple kAll = {
         "on_key", [](auto& s) -> auto& { return s.on_key; }),
     operand<kOptional, kWanted, kComputed, kByHead, kHeads, kRows, kValueColumns>(
         "on_value", [](auto& s) -> auto& { return s.on_value; }),
+    operand<kOptional, kWanted, kComputed, kByHead, kHeads, kAxisRows>(
+        "axis_bias", [](auto& s) -> auto& { return s.axis_bias; }),
+    operand<kOptional, kWanted, kComputed, kByHead, kHeads, kAxisRows, kFirstColumns>(
+        "axis_on_query", [](auto& s) -> auto& { return s.axis_on_query; }),
+    operand<kOptional, kWanted, kComputed, kExactly, kBatch, kHeads, kQueries, kFirstColumns>(
+        "table_query", [](auto& s) -> auto& { return s.table_query; }),
     operand<kOptional, kWanted, kComputed, kExactly, kHeads>(
         "sink", [](auto& s) -> auto& { return s.sink; }),
+    operand<kOptional, kWanted, kComputed, kExactly, kBatch, kHeads, kQueries>(
+        "query_sink", [](auto& s) -> auto& { return s.query_sink; }),
     operand<kOptional, kWanted, kComputed, Shared::kBatchAndHeads, kBatch, kHeads, kQueries,
             kDiagonals>(
         "query_bias", [](auto& s) -> auto& { return s.query_bias; }),
@@ -137,11 +146,19 @@ constexpr void each_differentiable(F&& f) {
   });
 }
 
-// The same for all tables by distance.
+// The same for all tables by the distance in frames.
 template <class F>
 constexpr void each_table(F&& f) {
   each_operand([&](auto entry) {
     if constexpr (entry.has(Axis::kRows)) f(entry);
+  });
+}
+
+// The same for all tables, those of axes too.
+template <class F>
+constexpr void each_any_table(F&& f) {
+  each_operand([&](auto entry) {
+    if constexpr (entry.has(Axis::kRows) || entry.has(Axis::kAxisRows)) f(entry);
   });
 }
 

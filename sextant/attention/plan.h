@@ -94,6 +94,24 @@ struct RowMaps {
   std::span<const int32_t> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
 };
 
+// An axis of positions beside those of the frames: one of a grid's, or of boxes on a page. On it,
+// query row i of batch entry b has position query_positions[b * query_batch_stride + i], and keys
+// likewise. The distance is the query's position minus the key's.
+struct PositionAxis {
+  const int64_t *query_positions = nullptr, *key_positions = nullptr;
+  int64_t query_batch_stride = 0, key_batch_stride = 0;  // 0: the same for every batch entry
+  // Must cover the distance of each query to each key of its frame.
+  Diagonals distances = {};
+  // The row of Operands::axis_bias and axis_on_query for each of these distances, or -1: none.
+  // Empty: the axis has no row of that table.
+  std::span<const int32_t> bias = {}, on_query = {};
+};
+// Positions of the keys of an entry are at most this far apart on an axis with rows of
+// axis_on_query: kernels keep a number for each of them and each query that is in progress.
+inline constexpr int64_t kMostAxisPositions = int64_t{1} << 14;
+// An axis has at most so many distances.
+inline constexpr int64_t kMostAxisDistances = int64_t{1} << 24;
+
 struct Plan {
   // At least one of each where there are queries and keys. A query row is in at most one frame; in
   // none, it sees no key.
@@ -101,6 +119,7 @@ struct Plan {
   std::vector<Sweep> sweeps = {};
   Diagonals diagonals = {};  // must cover every visible distance if there is any table
   RowMaps row_at = {};
+  std::vector<PositionAxis> axes = {};
   Pages pages = {};  // null: row j of an entry is row j of k and v
 };
 

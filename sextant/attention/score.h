@@ -3,8 +3,13 @@
 // past. A, B, C, w and b are members of Operands (below); R is the rotation of a sweep (plan.h).
 //
 //   p = <R q, R k> + q.A[d] + k.B[d]          (or |p + i p'| with q_imag)
-//   s = tau(scale w[d] p) + b[d] + beta_i[d] + c_j
+//   s = tau(scale w[d] p) + b[d] + r.A[d] + beta_i[d] + c_j
 //   o = sum_j e^s m_ij (v + C[d]) / (e^sink + sum_j e^s)
+//
+// Rows may have positions on further axes (Plan::axes): those of a grid, or of boxes on a page. d
+// is then a list of distances, one for each axis, and A[d] and b[d] are sums over the axes of rows
+// of A and b, which the distance on each axis chooses; w, B, C and beta know the first distance
+// alone. A meets q inside p; with an operand r it meets r_i instead, unscaled and outside of p.
 //
 // tau(x) = x, or softcap tanh(x / softcap) if there is a softcap: Gemma 2 (2024) limits q k^T so,
 // and transformers, flash-attention and ggml add masks and ALiBi's biases after it, as here b, beta
@@ -56,12 +61,20 @@ struct Operands {
   View<const T> on_query = {}, on_key = {};  // A, B: [1, 1 or heads, R, columns <= D], multiplied
                                              // with the first columns of q and k
   View<const T> on_value = {};               // C: [1, 1 or heads, R, Dv]
-  View<const T> query_bias = {};             // beta: [batch, query heads, queries, diagonals]
+  // The rows of b and A of the axes of a plan, those of all axes in one table each.
+  View<const T> axis_bias = {};      // [1, 1 or heads, R, 1]
+  View<const T> axis_on_query = {};  // [1, 1 or heads, R, columns]
+  // r: [batch, query heads, queries, columns of A], or null. With it, on_query and axis_on_query,
+  // of which there must be one, are multiplied with r instead of q.
+  View<const T> table_query = {};
+  View<const T> query_bias = {};  // beta: [batch, query heads, queries, diagonals]
   // c: [batch, query heads, key rows, 1], or null. Its values may be sums over thousands of keys,
   // of which only differences matter. Therefore it is double, and kernels subtract the largest one
   // that the query sees (key_bias.h).
   View<const double> key_bias = {};
   std::span<const T> sink = {};  // one more score per query head, in the denominator only; or empty
+  // The same for each query: [batch, query heads, queries, 1], or null. Not beside `sink`.
+  View<const T> query_sink = {};
   View<const uint8_t> mask = {};  // [batch, heads, queries, keys], 0 = hidden; or null
   double softcap = 0;             // the limit of tau, above 0; 0: none
   Dropout dropout = {};
@@ -87,6 +100,7 @@ template <class T>
 struct ScoreGrad {
   AnyView<T> q = {}, k = {}, v = {}, q_imag = {};
   AnyView<T> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
+  AnyView<T> axis_bias = {}, axis_on_query = {}, table_query = {}, query_sink = {};
   AnyView<T> query_bias = {};  // for each batch entry and head, even if its operand is shared
   AnyView<T> key_bias = {};    // likewise
   std::span<T> sink = {};

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <new>
 #include <stdexcept>
-#include <string_view>
 
 #include "sextant/base/error.h"
 

@@ -276,6 +276,12 @@ double scale_of(double scale, int64_t columns) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(columns));
 }
 
+void refuse_axes(const sextant_terms& terms, const char* call) {
+  if (terms.axis_count != 0)
+    fail(std::string(call) + ": terms.axis_count: expected 0, as rows of a cache have no further " +
+         "axes, but got " + std::to_string(terms.axis_count));
+}
+
 void set_terms(const sextant_terms& terms, int64_t keys, Operands<float>& o) {
   each_table(terms, o, [](const char* name, const sextant_table& table, auto& to) {
     const Name full("terms.", name, ".table");
@@ -285,6 +291,10 @@ void set_terms(const sextant_terms& terms, int64_t keys, Operands<float>& o) {
   });
   o.query_bias = optional_of(terms.query_bias, "terms.query_bias");
   o.key_bias = optional_double_of(terms.key_bias, "terms.key_bias");
+  o.axis_bias = optional_of(terms.axis_bias, "terms.axis_bias");
+  o.axis_on_query = optional_of(terms.axis_on_query, "terms.axis_on_query");
+  o.table_query = optional_of(terms.table_query, "terms.table_query");
+  o.query_sink = optional_of(terms.query_sink, "terms.query_sink");
   if (terms.mask) {
     const int64_t* s = terms.mask_strides;
     o.mask = {terms.mask, o.q.batch, o.q.heads, o.q.rows, keys, s[0], s[1], s[2], s[3]};

@@ -1,10 +1,11 @@
 /* Attention in C: the score equation, without its gradients and dropout.
 
-     s = tau(scale w[d] (<R q, R k> + q . A[d] + k . B[d])) + b[d] + beta_i[d] + c_j
+     s = tau(scale w[d] (<R q, R k> + q . A[d] + k . B[d])) + b[d] + r . A[d] + beta_i[d] + c_j
      o = sum_j e^s (v + C[d]) / (e^sink + sum_j e^s)
 
-   d is the distance; R is a rope, tau(x) = softcap tanh(x / softcap), and the rest are members of
-   sextant_terms. */
+   d is the distance, or, with axes, one for each of them: A[d] and b[d] are then sums over the
+   axes. With r, A meets r and not q. R is a rope, tau(x) = softcap tanh(x / softcap), and the rest
+   are members of sextant_terms. */
 #ifndef SEXTANT_C_ATTENTION_H
 #define SEXTANT_C_ATTENTION_H
 
@@ -21,6 +22,18 @@ typedef struct sextant_table {
   const int32_t* rows; /* [diagonals]; NULL: row n for diagonal n */
 } sextant_table;
 
+/* An axis of positions beside those of rows: one of a grid's, or of boxes on a page. Query row i of
+   batch entry b has query_positions[b * query_batch_stride + i], and keys likewise (a stride of 0:
+   the same for every entry). Distance n of the axis, the query's position minus the key's, is
+   farthest - n, and there must be one for each query and key of a frame. */
+typedef struct sextant_axis {
+  const int64_t *query_positions, *key_positions;
+  int64_t query_batch_stride, key_batch_stride;
+  int64_t farthest, distances;
+  /* [distances]: the row of axis_bias, and of axis_on_query, or -1; NULL: no row of that table. */
+  const int32_t *bias_rows, *on_query_rows;
+} sextant_axis;
+
 typedef struct sextant_terms {
   size_t size;
   sextant_table weight;   /* w, one column; absent: 1 */
@@ -36,6 +49,15 @@ typedef struct sextant_terms {
   int64_t mask_strides[4];
   double softcap;    /* of tau, above 0; 0: tau(x) = x */
   const float* sink; /* [query heads]; NULL: none */
+  /* Further axes, which a plan keeps as it keeps the maps of tables. */
+  const sextant_axis* axes;
+  int64_t axis_count;
+  sextant_array axis_bias;     /* rows of b of all axes: float32 [1, 1 or query heads, R, 1] */
+  sextant_array axis_on_query; /* rows of A: float32 [1, 1 or query heads, R, columns] */
+  /* r: float32 [batch, query heads, queries, columns of A], what A meets in place of q, unscaled.
+   */
+  sextant_array table_query;
+  sextant_array query_sink; /* float32 [batch, query heads, queries, 1], in place of `sink` */
 } sextant_terms;
 
 typedef enum sextant_visibility {
@@ -143,8 +165,8 @@ SEXTANT_API sextant_status sextant_attend(const sextant_attention* attention,
    may use a plan; others are refused. */
 typedef struct sextant_plan sextant_plan;
 
-/* Reads shapes, the layout, the maps of tables (`rows`) and whether there is a table on_key; data
-   is not read. backend: "cpu" (NULL), "cpu-bf16", "cpu-bf16x3" or "reference". */
+/* Reads shapes, the layout, the maps of tables (`rows`), axes and whether there is a table on_key;
+   data is not read. backend: "cpu" (NULL), "cpu-bf16", "cpu-bf16x3" or "reference". */
 SEXTANT_API sextant_status sextant_plan_create(const sextant_attention* attention,
                                                const char* backend, sextant_plan** plan);
 SEXTANT_API void sextant_plan_destroy(sextant_plan* plan);

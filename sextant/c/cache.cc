@@ -163,6 +163,7 @@ sextant_status sextant_decode(const sextant_cache* cache, const sextant_decoding
     const CachedBatch batch = batch_of(*own, d);
     Score<float> score = {{.q = q, .scale = c::scale_of(d.scale, d.q.columns)}};
     batch.place(score);
+    c::refuse_axes(terms, "decoding");
     c::set_terms(terms, score.pages.rows, score);
     c::each_table(terms, score.row_at, [&](const char*, const sextant_table& table, auto& map) {
       if (table.rows) map = {table.rows, static_cast<size_t>(score.diagonals.count)};

@@ -231,6 +231,51 @@ void CallLayout::set_pages(const sextant_attention& a, const sextant_layout& l) 
       .at = pages_.data(), .batch_stride = l.pages_stride == 0 ? 0 : each, .rows = l.keys};
 }
 
+void CallLayout::set_axes(const sextant_attention& a, const sextant_terms& terms, int64_t keys) {
+  if (terms.axis_count < 0 || (terms.axis_count > 0 && !terms.axes))
+    refuse("terms.axes", "as many as axis_count says, " + std::to_string(terms.axis_count),
+           terms.axes ? "some" : "NULL");
+  const auto count = static_cast<size_t>(terms.axis_count);
+  plan_.axes.clear();
+  if (axis_positions_.size() < 2 * count) axis_positions_.resize(2 * count);
+  if (axis_rows_.size() < 2 * count) axis_rows_.resize(2 * count);
+  for (size_t n = 0; n < count; ++n) {
+    const sextant_axis& from = terms.axes[n];
+    const auto name = [n] { return "terms.axes[" + std::to_string(n) + "]"; };
+    const auto positions = [&](size_t side, const int64_t* at, int64_t stride, int64_t rows) {
+      std::vector<int64_t>& own = axis_positions_[2 * n + side];
+      own.clear();
+      const char* const member = side == 0 ? ".query_positions" : ".key_positions";
+      if (rows > 0 && !at) refuse(name() + member, "data", "NULL");
+      if (stride != 0 && stride < rows)
+        refuse(name() + member,
+               "a batch stride of 0, or at least " + std::to_string(rows) + " rows",
+               std::to_string(stride));
+      for (int64_t b = 0; b < (stride == 0 ? 1 : a.q.batch); ++b)
+        own.insert(own.end(), at + b * stride, at + b * stride + rows);
+      own.push_back(0);  // the address is not null, even without rows
+      return own.data();
+    };
+    if (from.distances < 0 || from.distances > kMostAxisDistances)
+      refuse(name() + ".distances", "0 to " + std::to_string(kMostAxisDistances),
+             std::to_string(from.distances));
+    const auto rows = [&](size_t table, const int32_t* map) -> std::span<const int32_t> {
+      std::vector<int32_t>& own = axis_rows_[2 * n + table];
+      own.clear();
+      if (map) own.assign(map, map + from.distances);
+      return own;
+    };
+    PositionAxis& axis = plan_.axes.emplace_back();
+    axis.query_positions = positions(0, from.query_positions, from.query_batch_stride, a.q.rows);
+    axis.key_positions = positions(1, from.key_positions, from.key_batch_stride, keys);
+    axis.query_batch_stride = from.query_batch_stride == 0 ? 0 : a.q.rows;
+    axis.key_batch_stride = from.key_batch_stride == 0 ? 0 : keys;
+    axis.distances = {.farthest = from.farthest, .count = from.distances};
+    axis.bias = rows(0, from.bias_rows);
+    axis.on_query = rows(1, from.on_query_rows);
+  }
+}
+
 void CallLayout::set(const sextant_attention& a, const sextant_terms& terms) {
   plan_.sweeps.clear();
   rotations_.clear();
@@ -267,6 +312,7 @@ void CallLayout::set(const sextant_attention& a, const sextant_terms& terms) {
         if (column >= a.q.columns)
           refuse("rope", "pairs of columns below " + std::to_string(a.q.columns) + " (of q)",
                  "column " + std::to_string(column) + " in pair " + std::to_string(f));
+  set_axes(a, terms, plan_.pages ? plan_.pages.rows : a.k.rows);
   maps_.set(terms, plan_.diagonals.count);
   plan_.row_at = maps_.rows();
 }

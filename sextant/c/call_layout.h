@@ -25,6 +25,7 @@ class CallLayout {
 
  private:
   void set_sweeps(const sextant_attention& attention, const sextant_layout& layout);
+  void set_axes(const sextant_attention& attention, const sextant_terms& terms, int64_t keys);
   void set_pages(const sextant_attention& attention, const sextant_layout& layout);
   SideRotation side_of(const sextant_side& side, int64_t batch, int64_t rows,
                        std::vector<int64_t>& positions);
@@ -34,6 +35,8 @@ class CallLayout {
   std::vector<std::vector<int64_t>> positions_;             // of both sides of each sweep
   std::vector<std::shared_ptr<const Rotation>> rotations_;  // of the plan
   std::vector<int64_t> pages_;
+  std::vector<std::vector<int64_t>> axis_positions_;  // of both sides of each axis
+  std::vector<std::vector<int32_t>> axis_rows_;       // both maps of each axis
   TableMaps maps_;
   sextant_attention said_ = {};     // that of set(), without arrays and addresses
   bool without_positions_ = false;  // there are more queries than keys and no first_query

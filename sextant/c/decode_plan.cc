@@ -71,6 +71,7 @@ struct sextant_decode_plan {
     });
     Operands<float> operands = {.q = c::operand_of(a.q, "q"),
                                 .scale = c::scale_of(a.scale, a.q.columns)};
+    c::refuse_axes(terms, "decode plan");
     c::set_terms(terms, 0, operands);
     const c::Use own(cache);
     decoding.attend(*own, operands, c::results_of(a.q, {}, {}, out, own_lse, lse), &runs);

@@ -166,6 +166,8 @@ double scale_of(double scale, int64_t columns);
 // Sets the operands of `terms`; those of the call that they fit must be set. Throws Error that
 // names the member.
 void set_terms(const sextant_terms& terms, int64_t keys, Operands<float>& operands);
+// Throws Error if there are axes, which sequences of a cache have not.
+void refuse_axes(const sextant_terms& terms, const char* call);
 // f(name, table, map) for each table by distance and its member of `maps`, which has those of
 // RowMaps.
 template <class Terms, class Maps, class F>

@@ -10,12 +10,9 @@
 #include <type_traits>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/chart.h"
-#include "sextant/chart/heat_map.h"
-#include "sextant/chart/line_chart.h"
-#include "sextant/chart/plane_chart.h"
+#include "sextant/chart/draw.h"
 #include "sextant/chart/raster.h"
-#include "sextant/chart/svg.h"
+#include "sextant/chart/text.h"
 #include "sextant/files/write_file.h"
 
 namespace sextant::chart {
@@ -54,16 +51,8 @@ std::string content(const Chart& chart, Format format) {
   }
 }
 
-// A CSV field (RFC 4180), quoted if it contains a separator, a quote or a line break.
-std::string field(const std::string& words) {
-  if (words.find_first_of(",\"\r\n") == std::string::npos) return words;
-  std::string out = "\"";
-  for (const char c : words) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + '"';
-}
-
 std::string place(const Cells& cells, int64_t i) {
-  if (!cells.names.empty()) return field(cells.names[static_cast<size_t>(i)]);
+  if (!cells.names.empty()) return csv_field(cells.names[static_cast<size_t>(i)]);
   return fmt::format("{}", cells.first + cells.step * static_cast<double>(i));
 }
 
@@ -102,7 +91,7 @@ std::string csv(const LineChart& chart) {
   std::string out = "series,x,y,low,high\n";
   for (const Series& series : chart.series) {
     for (size_t i = 0; i < series.x.size(); ++i) {
-      out += fmt::format("{},{},{},", field(series.name), series.x[i], series.y[i]);
+      out += fmt::format("{},{},{},", csv_field(series.name), series.x[i], series.y[i]);
       out += series.low.empty() ? "," : fmt::format("{},{}", series.low[i], series.high[i]);
       out += '\n';
     }
@@ -128,12 +117,13 @@ std::string csv(const PlaneChart& chart) {
   std::string out = "panel,series,label,x,y,arc\n";
   for (const PlaneChart::Panel& panel : chart.panels) {
     if (panel.arc > 0) {
-      out += fmt::format("{},{},,,,{}\n", field(panel.name), field(chart.arc_name), panel.arc);
+      out +=
+          fmt::format("{},{},,,,{}\n", csv_field(panel.name), csv_field(chart.arc_name), panel.arc);
     }
     for (const PlaneChart::Series& series : panel.series) {
       for (const PlaneChart::Point& point : series.points) {
-        out += fmt::format("{},{},{},{},{},\n", field(panel.name), field(series.name),
-                           field(point.label), point.x, point.y);
+        out += fmt::format("{},{},{},{},{},\n", csv_field(panel.name), csv_field(series.name),
+                           csv_field(point.label), point.x, point.y);
       }
     }
   }

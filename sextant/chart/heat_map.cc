@@ -1,6 +1,6 @@
 // The cells are averaged or repeated into a picture of palette indices, which is embedded as PNG;
 // marks, labels and the colour bar are elements of SVG around it.
-#include "sextant/chart/heat_map.h"
+#include "sextant/chart/draw.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,6 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/raster.h"
-#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

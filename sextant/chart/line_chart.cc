@@ -1,6 +1,6 @@
 // Sketch draws what line_layout.h has placed: grid, bands, lines, points and the labels at the ends
 // of the lines.
-#include "sextant/chart/line_chart.h"
+#include "sextant/chart/draw.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "sextant/chart/line_layout.h"
-#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

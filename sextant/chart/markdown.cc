@@ -5,11 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
-#include "sextant/chart/heat_map.h"
-#include "sextant/chart/line_chart.h"
+#include "sextant/chart/draw.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sextant/chart/heat_map.h"
-#include "sextant/chart/line_chart.h"
-#include "sextant/chart/svg.h"
+#include "sextant/chart/draw.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

@@ -1,5 +1,5 @@
 // Points lie in circles, one in each panel. Labels that would touch an earlier one are left out.
-#include "sextant/chart/plane_chart.h"
+#include "sextant/chart/draw.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 
 #include "sextant/base/error.h"
 #include "sextant/base/hypot.h"
-#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

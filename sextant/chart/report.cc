@@ -10,9 +10,7 @@
 #include <string_view>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/heat_map.h"
-#include "sextant/chart/line_chart.h"
-#include "sextant/chart/svg.h"
+#include "sextant/chart/draw.h"
 #include "sextant/chart/text.h"
 #include "sextant/files/gzip.h"
 #include "sextant/files/write_file.h"
@@ -93,8 +91,8 @@ std::string html_of(const Table& table) {
   std::string out = "<div class=\"card\">\n";
   if (!name.empty()) out += "<p class=\"caption\">" + name + "</p>\n";
   out += fmt::format(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\">"
-      "<table class=\"sortable{1}\" aria-label=\"{0}\">\n<thead><tr>",
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table "
+      "class=\"sortable{1}\" aria-label=\"{0}\">\n<thead><tr>",
       name, table.stacks ? " stack" : "");
   std::vector<bool> numbers, sentences;
   for (const auto& row : table.rows) {
@@ -180,12 +178,9 @@ std::string legend(const LineChart& chart) {
     const Look it = look(i);
     out += fmt::format(
         "<button type=\"button\" data-series=\"{}\" aria-pressed=\"true\" title=\"Show or hide; "
-        "with "
-        "Shift: this one alone\"><svg class=\"chart {}\" width=\"30\" height=\"12\" "
-        "aria-hidden=\"true\">"
-        "<path class=\"line\" stroke-dasharray=\"{}\" d=\"M1 6H29\"/><path class=\"point\" "
-        "d=\"{}\"/>"
-        "</svg>{}</button>",
+        "with Shift: this one alone\"><svg class=\"chart {}\" width=\"30\" height=\"12\" "
+        "aria-hidden=\"true\"><path class=\"line\" stroke-dasharray=\"{}\" d=\"M1 6H29\"/><path "
+        "class=\"point\" d=\"{}\"/></svg>{}</button>",
         i, it.css, it.dashes.empty() ? "none" : it.dashes, point_path(it.shape, 15, 6, 3.2),
         escape(chart.series[i].name));
   }

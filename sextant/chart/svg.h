@@ -1,11 +1,9 @@
 // SVG elements as text, and the parts that line charts and heat maps share.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "sextant/chart/chart.h"
 
@@ -43,10 +41,6 @@ struct Drawing {
 
 // Title and subtitle, wrapped; moves `top` below them.
 std::string heading(std::string_view title, std::string_view subtitle, int width, double& top);
-
-// Panels one above the other, as tall as they need. Throws Error if the data of one do not fit
-// together (chart.h).
-Drawing draw(const Panels& panels, const Canvas& canvas);
 
 // A standalone SVG document. Without `dark` it is for paper: white in either mode.
 std::string document(const Drawing& drawing, std::string_view title, bool dark);

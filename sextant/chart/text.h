@@ -30,6 +30,9 @@ std::string pixels(double value);
 // A name of lower-case letters, digits and dashes: "Loss against length" -> "loss-against-length".
 std::string slug(std::string_view title);
 
+// A CSV field (RFC 4180), quoted if it contains a separator, a quote or a line break.
+std::string csv_field(const std::string& text);
+
 std::string base64(std::string_view bytes);
 
 // The text of reports: paragraphs, lists, `code` and **strong** (report.h describes the syntax).

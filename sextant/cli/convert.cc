@@ -2,12 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "sextant/cli/commands.h"
 #include "sextant/cli/config_request.h"
+#include "sextant/cli/explain/subject.h"
 #include "sextant/files/write_file.h"
 #include "sextant/files/yaml.h"
 #include "sextant/lab/run/print.h"
@@ -31,26 +31,12 @@ void write(const std::string& bytes, const ConvertRequest& request) {
   }
 }
 
-// Notes lines of at most 90 characters, broken at spaces.
-void note_wrapped(const std::string& text) {
-  constexpr size_t kWidth = 90;
-  std::istringstream words(text);
-  std::string line, word;
-  while (words >> word) {
-    if (!line.empty() && line.size() + 1 + word.size() > kWidth) {
-      lab::note(line);
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  if (!line.empty()) lab::note(line);
-}
-
 // Prints each warning once, with the same text as explain.
 void print_warnings(const ReadRopeConfig& read, const std::vector<std::string>& own) {
   std::set<std::string> said;
   const auto print = [&](const std::string& warning) {
-    if (said.insert(warning).second) note_wrapped("warning: " + warning);
+    if (!said.insert(warning).second) return;
+    for (const std::string& line : wrapped("warning: " + warning)) lab::note(line);
   };
   for (const RopeConfig& config : read.configs) {
     for (const std::string& warning : config.scaling.warnings) print(warning);

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <memory>
 #include <optional>
 
 #include "sextant/cli/commands.h"

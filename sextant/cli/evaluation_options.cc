@@ -30,9 +30,9 @@ std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command) {
                   "Share of the text that is used: what a training with this test.share holds out "
                   "(else 1 of --text)")
       ->check(CLI::Range(0.001, 1.0));
-  command.add_option("--blocks", request.blocks,
-                     "Sequences of the longest length (else as many as there are, at most 64; of "
-                     "a checkpoint 8)");
+  command.add_option(
+      "--blocks", request.blocks,
+      "Sequences of the longest length (else as many as there are, at most 64; of a checkpoint 8)");
   command.add_option("--stride", request.stride,
                      "Bytes or tokens scored in each sliding window, at its end, or in its middle "
                      "by a model of masked bytes (else half of the training length)");
@@ -44,10 +44,9 @@ std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command) {
       ->capture_default_str();
   command.add_flag("--json", options->as_json, "Everything, for programs");
   command
-      .add_option(
-          "--out", options->out,
-          "Folder for charts; of a checkpoint also for its measurement; again: goes on there (else "
-          "runs/COMMAND-MODEL)")
+      .add_option("--out", options->out,
+                  "Folder for charts; of a checkpoint also for its measurement; again: goes on "
+                  "there (else runs/COMMAND-MODEL)")
       ->type_name("DIR");
   command.add_option("--dtype", options->dtype, "Of a checkpoint: that of its weights")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))

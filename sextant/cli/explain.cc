@@ -88,10 +88,9 @@ void add_base(CLI::App& command, double& base) {
 std::shared_ptr<ConfigRequest> add_config(CLI::App& command) {
   auto request = std::make_shared<ConfigRequest>();
   command
-      .add_option(
-          "PATH", request->path,
-          "config.json, a GGUF file, a folder with one of them, or flags of llama.cpp or vLLM; "
-          "- for standard input")
+      .add_option("PATH", request->path,
+                  "config.json, a GGUF file, a folder with one of them, or flags of llama.cpp or "
+                  "vLLM; - for standard input")
       ->required();
   add_base(command, request->overrides.base);
   command

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -89,8 +88,7 @@ void extend(const ExtendOptions& options) {
   if (!options.candidates.empty()) {
     fail(
         "extend: --candidates: expected a checkpoint with tokens; of models of bytes all "
-        "candidates "
-        "are measured");
+        "candidates are measured");
   }
   const lab::Plugin& plugin = lab::open_plugin(threads_of(evaluation));
   lab::EvaluationRequest request = request_of(evaluation);

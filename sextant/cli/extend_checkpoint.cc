@@ -12,7 +12,6 @@
 #include <optional>
 
 #include "sextant/base/error.h"
-#include "sextant/cli/commands.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/report/model_report.h"
 #include "sextant/lab/report/report.h"

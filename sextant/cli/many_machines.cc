@@ -10,7 +10,6 @@
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/print.h"
 

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,11 +47,10 @@ struct Options {
 void declare_what(CLI::App& command, Options& options) {
   const std::string group = "What is compared";
   command
-      .add_option(
-          "--methods", options.methods,
-          "Methods, with options as rope:base=1e6:dim=16; FILE.py:CLASS: an encoding of one's own "
-          "in Python; `all`: every method; `stretches`: every stretch of a trained rope (default: "
-          "see --list)")
+      .add_option("--methods", options.methods,
+                  "Methods, with options as rope:base=1e6:dim=16; FILE.py:CLASS: an encoding of "
+                  "one's own in Python; `all`: every method; `stretches`: every stretch of a "
+                  "trained rope (default: see --list)")
       ->delimiter(',')
       ->group(group);
   command
@@ -63,10 +61,9 @@ void declare_what(CLI::App& command, Options& options) {
       ->capture_default_str()
       ->group(group);
   command
-      .add_option(
-          "--arms", options.arms_file,
-          "A file in JSON or TOML: {\"arms\": [methods as above, or {\"label\", \"method\", "
-          "\"options\"}], \"settings\": {...}}")
+      .add_option("--arms", options.arms_file,
+                  "A file in JSON or TOML: {\"arms\": [methods as above, or {\"label\", "
+                  "\"method\", \"options\"}], \"settings\": {...}}")
       ->excludes("--methods")
       ->group(group);
   command
@@ -78,10 +75,9 @@ void declare_what(CLI::App& command, Options& options) {
       ->excludes("--arms")
       ->group(group);
   command
-      .add_option(
-          "--tune", options.all.tune,
-          "Steps by which each stretch of a trained rope is also trained on, at the longest "
-          "length; 0: none")
+      .add_option("--tune", options.all.tune,
+                  "Steps by which each stretch of a trained rope is also trained on, at the "
+                  "longest length; 0: none")
       ->capture_default_str()
       ->group(group);
   command
@@ -169,9 +165,11 @@ void complete(Options& options, const CLI::App& command) {
   settings.model.activation = activation(options.activation);
 }
 
+// The methods for text.
 std::vector<std::string> names_of(std::span<const lab::KnownMethod> known) {
   std::vector<std::string> names;
-  for (const lab::KnownMethod& method : known) names.push_back(method.name);
+  for (const lab::KnownMethod& method : known)
+    if (!method.on_grid) names.push_back(method.name);
   return names;
 }
 
@@ -202,15 +200,13 @@ int list(int threads) {
     lab::print("  {:<16}{}\n  {:<16}{}\n", method.name, method.summary, "", method.options);
   }
   lab::print(
-      "\nStretches of a trained rope past its length, by the longest length tested "
-      "over L.\n ");
+      "\nStretches of a trained rope past its length, by the longest length tested over L.\n ");
   for (const std::string& name : lab::stretches()) lab::print(" {}", name);
   lab::print(
-      "\n\nOptions of every method: weights=rope (use the weights that rope trained), "
-      "weights=own, "
+      "\n\nOptions of every method: weights=rope (use the weights that rope trained), weights=own, "
       "memory=128,\ntune=60 (train those weights further), drop_channels=4 (test without channels "
-      "of the\nadded vector). A value such as L or L/2 follows "
-      "the training length.\nWords for several: all, stretches. Without --methods:\n ");
+      "of the\nadded vector). A value such as L or L/2 follows the training length.\nWords for "
+      "several: all, stretches. Without --methods:\n ");
   for (const std::string& name : lab::default_methods(lab::Objective::kCausal))
     lab::print(" {}", name);
   lab::print("\nWith --task masked (where causal=true hides later positions):\n ");

@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
-#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/files/read_file.h"

@@ -1,5 +1,5 @@
 // Atomic file writes: after a crash at any point a file is either complete or unchanged. All files
-// are written here; scripts/check_layers.py finds other ways.
+// are written here; tests/check_layers.py finds other ways.
 //
 // The new bytes are in NAME.sextant-XXXXXX until they are renamed to NAME. A killed process leaves
 // such a file behind. The living owner of one holds its lock (flock), which ends with the process.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <string>
 
 #include "sextant/base/error.h"
 #include "sextant/position/spectrum.h"

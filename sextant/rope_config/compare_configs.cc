@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
 #include <set>
 #include <sstream>
 

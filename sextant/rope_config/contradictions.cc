@@ -7,12 +7,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/base/nearest.h"
 #include "sextant/rope_config/foreign_fields.h"
-#include "sextant/rope_config/language_model.h"
 #include "sextant/rope_config/layers.h"
 
 namespace sextant {

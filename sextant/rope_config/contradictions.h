@@ -4,7 +4,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/language_model.h"

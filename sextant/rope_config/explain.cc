@@ -5,15 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <sstream>
+#include <string_view>
 
 #include "sextant/position/axes.h"
 #include "sextant/rope_config/hugging_face.h"
 
 namespace sextant {
+
+extern const std::string_view kStretchNames;  // stretches.json
+
 namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
@@ -161,54 +164,11 @@ Explained explain(const RopeConfig& config, int64_t length) {
 }
 
 Named name_of(const RopeScaling& scaling) {
-  static const std::map<std::string, Named> names = {
-      {"default",
-       {"plain RoPE", "Su et al. 2021", "positions are as in training; nothing is stretched"}},
-      {"mrope",
-       {"M-RoPE", "Qwen2-VL 2024", "pairs follow time, height or width; nothing is stretched"}},
-      {"linear",
-       {"position interpolation", "Chen et al. 2023",
-        "all frequencies are divided by the factor, so that a longer text spans the angles of "
-        "training"}},
-      {"ntk",
-       {"NTK-aware scaling", "bloc97 2023",
-        "the base grows: fast pairs are kept, the slowest is divided by the factor"}},
-      {"ntk-mixed",
-       {"Su's mixed NTK scaling", "Su 2023", "between interpolation and NTK-aware scaling"}},
-      {"by-parts",
-       {"NTK by parts", "Peng et al. 2023",
-        "pairs that rotate often within the training length are kept, the others divided by the "
-        "factor"}},
-      {"part-ntk", {"the first NTK-by-parts code", "jquesnelle 2023", "three ladders blended"}},
-      {"yarn",
-       {"YaRN", "Peng et al. 2023",
-        "fast pairs are kept, slow ones divided by the factor, with a ramp between; attention is "
-        "sharpened"}},
-      {"llama3",
-       {"Llama 3's scaling", "Meta 2024",
-        "pairs that rotate often within the original length are kept, slow ones divided by the "
-        "factor"}},
-      {"longrope",
-       {"LongRoPE", "Ding et al. 2024",
-        "each pair has a divisor of its own, one list for short texts and one for long ones"}},
-      {"su",
-       {"LongRoPE", "Ding et al. 2024",
-        "each pair has a divisor of its own, one list for short texts and one for long ones"}},
-      {"proportional",
-       {"p-RoPE", "Barbero et al. 2024",
-        "only the fastest pairs rotate; the others carry no position"}},
-      {"dynamic",
-       {"dynamic NTK", "emozilla 2023; Hugging Face",
-        "NTK-aware scaling whose factor grows with the text: f n / L - (f - 1)"}},
-      {"dynamic-linear", {"dynamic interpolation", "jquesnelle 2023", "interpolation by n / L"}},
-      {"dynamic-ntk", {"dynamic NTK", "Su 2024", "NTK-aware scaling by n / L"}},
-      {"dynamic-yarn", {"dynamic YaRN", "jquesnelle 2023", "YaRN by n / L"}},
-      {"dynamic-by-parts", {"dynamic NTK by parts", "Peng et al. 2023", "NTK by parts by n / L"}},
-      {"qwen-ntk", {"Qwen's dynamic NTK", "Qwen 2023", "NTK-aware scaling in steps 3, 7, 15, ..."}},
-  };
+  static const nlohmann::json names = nlohmann::json::parse(kStretchNames);
   const bool plain_axes = scaling.type == "default" && !scaling.sections.empty();
   const auto found = names.find(plain_axes ? "mrope" : scaling.type);
-  return found == names.end() ? Named{scaling.type, "", ""} : found->second;
+  if (found == names.end()) return {scaling.type, "", ""};
+  return {found->at("name"), found->at("source"), found->at("meaning")};
 }
 
 std::string method_of(const RopeConfig& config) {

@@ -50,7 +50,8 @@ int64_t largest_distance(const RopeConfig& config);
 // The factor of q·k without the rotation's gain and without score_factor; 0: not known.
 SEXTANT_API double plain_scale(const RopeConfig& config);
 
-// A scaling method's usual name ("YaRN", "Llama 3's scaling", ...), its source and its meaning.
+// A scaling method's usual name ("YaRN", "Llama 3's scaling", ...), its source and its meaning, of
+// stretches.json.
 struct Named {
   std::string name, source, meaning;
 };

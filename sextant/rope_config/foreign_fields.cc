@@ -1,9 +1,7 @@
 #include "sextant/rope_config/foreign_fields.h"
 
-#include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "sextant/files/json_fields.h"
 #include "sextant/rope_config/hugging_face.h"
 
 namespace sextant {

@@ -95,20 +95,17 @@ void take_all(const std::vector<double>& divisors, const GgufFactors& n, RopeCon
   to.stretch = Stretch{LongRope{composed(config, base, divisors), gain_beside(base, n)}};
   if (n.scales()) {
     to.type = "divisors by pair";
-    to.warnings.push_back("rope.scaling of type " + n.type + ", factor " +
-                          json(decimal(n.factor)).dump() +
-                          ", and the divisors of rope_freqs.weight are both in the file, and "
-                          "llama.cpp applies both");
+    to.warnings.push_back(
+        "rope.scaling of type " + n.type + ", factor " + json(decimal(n.factor)).dump() +
+        ", and the divisors of rope_freqs.weight are both in the file, and llama.cpp applies both");
     return;
   }
   const bool llama3 = look_like_llama3(divisors);
   to.type = llama3 ? "llama3" : "divisors by pair";
-  std::string warning =
-      llama3
-          ? "rope_freqs.weight holds divisors like Llama 3's in float32; what they were made from "
-            "is not in the file"
-          : "rope_freqs.weight holds a divisor for each pair, in float32; their method is not in "
-            "the file";
+  std::string warning = llama3 ? "rope_freqs.weight holds divisors like Llama 3's in float32; what "
+                                 "they were made from is not in the file"
+                               : "rope_freqs.weight holds a divisor for each pair, in float32; "
+                                 "their method is not in the file";
   if (n.original == 0) {
     warning += ", nor the length that was trained on first: context_length is taken for it";
   }

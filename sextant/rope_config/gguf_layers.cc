@@ -1,11 +1,9 @@
 // Layers with and without a window become groups, each with a configuration of its own, by the keys
 // of the file and the facts of llama.cpp's architecture.
-#include "sextant/rope_config/gguf_layers.h"
+#include "sextant/rope_config/gguf_parts.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-
-#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

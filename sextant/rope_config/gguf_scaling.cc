@@ -1,13 +1,12 @@
 // The keys of a file are read as numbers first, then become a scaling by its type and the rules of
 // the architecture's code.
-#include "sextant/rope_config/gguf_scaling.h"
+#include "sextant/rope_config/gguf_parts.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/base/error.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/gguf_divisors.h"
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/expression.h"

@@ -2,9 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <sstream>
-#include <string>
 
 #include "sextant/base/error.h"
 #include "sextant/position/query_scale.h"

@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "sextant/base/error.h"
-#include "sextant/rope_config/families/expression.h"
 #include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/language_model.h"
 

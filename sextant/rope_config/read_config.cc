@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
-#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/base/reason.h"

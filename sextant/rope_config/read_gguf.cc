@@ -6,14 +6,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <optional>
 
-#include "sextant/base/error.h"
 #include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf_keys.h"
-#include "sextant/rope_config/gguf_layers.h"
-#include "sextant/rope_config/gguf_scaling.h"
+#include "sextant/rope_config/gguf_parts.h"
 
 namespace sextant {
 namespace {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/contradictions.h"
@@ -263,10 +262,9 @@ void add_words(ModelFields& fields, const RopeParameters& parameters, const std:
   RopeConfig& first = ropes.at(0);
   std::vector<std::string>& warnings = first.scaling.warnings;
   if (family == nullptr && !type.empty()) {
-    warnings.insert(warnings.begin(),
-                    "not audited: " + shown(type) +
-                        "; this is the general meaning of its file, and its code may have "
-                        "layers, parts and defaults of its own");
+    warnings.insert(warnings.begin(), "not audited: " + shown(type) +
+                                          "; this is the general meaning of its file, and its code "
+                                          "may have layers, parts and defaults of its own");
   }
   warnings.insert(warnings.end(), fields.warnings().begin(), fields.warnings().end());
   if (std::ranges::any_of(ropes, &RopeConfig::both_sides)) {
@@ -370,8 +368,8 @@ std::vector<RopeConfig> read_hugging_face(const json& config, const Overrides& o
   if (!config.is_object()) fail(kWhere + ": expected an object");
   if (config.contains("yarn") && config.at("yarn").is_object() && config.contains("dim")) {
     fail(kWhere +
-         ": yarn: expected rope_scaling or rope_parameters, but got Mistral's own "
-         "params.json: give the model's config.json");
+         ": yarn: expected rope_scaling or rope_parameters, but got Mistral's own params.json: "
+         "give the model's config.json");
   }
   const LanguageModel model = find_language_model(config);
   std::vector<RopeConfig> ropes = read_language_model(*model.config, model.model_type, overrides);

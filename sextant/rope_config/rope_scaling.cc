@@ -1,7 +1,6 @@
 // Writes a scaling in the fields of rope_parameters, without rope_theta.
 #include "sextant/rope_config/rope_scaling.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -11,7 +10,6 @@
 #include <type_traits>
 
 #include "sextant/base/error.h"
-#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/rope_config/scaling_reader.h"

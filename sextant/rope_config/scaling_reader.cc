@@ -41,8 +41,7 @@ int64_t ScalingReader::original_length(bool may_be_model_length) {
     fields.refuse("original_max_position_embeddings", "the length that the model was trained with");
   }
   to.warnings.push_back(
-      "original_max_position_embeddings is missing; Hugging Face takes "
-      "max_position_embeddings, " +
+      "original_max_position_embeddings is missing; Hugging Face takes max_position_embeddings, " +
       std::to_string(context.max_length) + ", for it, others may not; write it into the scaling");
   return to.original_length = context.max_length;
 }
@@ -158,10 +157,9 @@ void ScalingReader::read_longrope() {
   to.warnings.push_back(
       "Hugging Face and vLLM choose between the two lists anew as a text grows past " +
       std::to_string(dynamic.original_length) +
-      " tokens, with keys already cached under the other; llama.cpp chooses once by context "
-      "size. Up to that length nothing changes; a longer text should be read by the long list "
-      "from "
-      "its start");
+      " tokens, with keys already cached under the other; llama.cpp chooses once by context size. "
+      "Up to that length nothing changes; a longer text should be read by the long list from its "
+      "start");
 }
 
 DynamicStretch ScalingReader::grown(Stretch stretch, Growth growth) {
@@ -177,8 +175,7 @@ void ScalingReader::read_dynamic() {
       fields.skip(unread);
     }
     to.warnings.push_back(
-        "alpha makes this a fixed NTK scaling (HunYuan); its other fields "
-        "have no effect");
+        "alpha makes this a fixed NTK scaling (HunYuan); its other fields have no effect");
     return;
   }
   DynamicStretch dynamic = grown(Ntk{}, Growth::kHuggingFace);
@@ -188,12 +185,12 @@ void ScalingReader::read_dynamic() {
                      [](const std::string& w) { return w.starts_with("original_max"); }),
       to.warnings.end());
   to.stretch = dynamic;
-  to.warnings.push_back(
-      "the frequencies change as a text grows past " + std::to_string(dynamic.original_length) +
-      " tokens: an engine that caches rotated keys then compares them with queries rotated "
-      "otherwise, and Hugging Face keeps the changed ones for shorter texts that follow. Up to "
-      "that length nothing changes; beyond, cache plain keys, as sextant does, or take a fixed "
-      "scaling");
+  to.warnings.push_back("the frequencies change as a text grows past " +
+                        std::to_string(dynamic.original_length) +
+                        " tokens: an engine that caches rotated keys then compares them with "
+                        "queries rotated otherwise, and Hugging Face keeps the changed ones for "
+                        "shorter texts that follow. Up to that length nothing changes; beyond, "
+                        "cache plain keys, as sextant does, or take a fixed scaling");
 }
 
 void ScalingReader::read_proportional() {
@@ -222,16 +219,14 @@ Yarn ScalingReader::yarn_shape() {
 void ScalingReader::warn_of(const Yarn& yarn) {
   if (yarn.attention_factor && (yarn.mscale || yarn.mscale_all_dim)) {
     to.warnings.push_back(
-        "attention_factor and mscale are both given, and engines take different ones: keep the "
-        "one "
+        "attention_factor and mscale are both given, and engines take different ones: keep the one "
         "that the model was trained with. " +
         engine_fact("transformers.attention_factor"));
   }
   if (yarn.beta_fast < yarn.beta_slow) {
     to.warnings.push_back(
         "beta_fast is below beta_slow: they are swapped, and fast pairs are interpolated while "
-        "slow ones are kept, which is YaRN backwards; swap them, unless the model was trained "
-        "so");
+        "slow ones are kept, which is YaRN backwards; swap them, unless the model was trained so");
   }
   if (!yarn.truncate) {
     to.warnings.push_back(
@@ -253,8 +248,8 @@ void ScalingReader::read_other_engines() {
   const double rest = fields.optional_number("attn_factor", 1e-6, 1e6).value_or(1);
   if (rest != 1 && !fields.has("attention_factor")) {
     to.warnings.push_back(
-        "attn_factor is not transformers' word for YaRN's gain, and has no "
-        "effect in the numbers here; attention_factor says the gain. " +
+        "attn_factor is not transformers' word for YaRN's gain, and has no effect in the numbers "
+        "here; attention_factor says the gain. " +
         engine_fact("sglang.mscale"));
   }
   const bool extrapolates = fields.optional_number("extrapolation_factor", 0, 1e6).value_or(1) == 1;
@@ -273,16 +268,16 @@ void ScalingReader::read_yarn() {
     if (context.max_length > 0 && static_cast<double>(context.max_length) >
                                       *factor * static_cast<double>(yarn.original_length)) {
       to.warnings.push_back(
-          "max_position_embeddings is more than factor times the original "
-          "length; positions beyond it were not planned for");
+          "max_position_embeddings is more than factor times the original length; positions beyond "
+          "it were not planned for");
     }
   } else {
     if (context.max_length <= yarn.original_length) fields.refuse("factor", "a number above 1");
     yarn.factor =
         static_cast<double>(context.max_length) / static_cast<double>(yarn.original_length);
     to.warnings.push_back(
-        "factor is missing; max_position_embeddings / "
-        "original_max_position_embeddings is taken for it, as in Hugging Face");
+        "factor is missing; max_position_embeddings / original_max_position_embeddings is taken "
+        "for it, as in Hugging Face");
   }
   read_other_engines();
   const bool scores = fields.optional_flag("scale_scores").value_or(context.scales_scores);
@@ -290,9 +285,7 @@ void ScalingReader::read_yarn() {
     to.score_factor = yarn_score_factor(yarn);
     to.warnings.push_back(
         "mscale_all_dim also scales all scores in this model's code, as in DeepSeek's; an engine "
-        "that leaves "
-        "that "
-        "out attends too flatly. " +
+        "that leaves that out attends too flatly. " +
         engine_fact("transformers.score_scale"));
   }
   read_query_scale(yarn.original_length);

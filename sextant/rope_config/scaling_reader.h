@@ -1,7 +1,6 @@
 // Readers of the types of scaling, each with its own fields.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "sextant/files/json_fields.h"

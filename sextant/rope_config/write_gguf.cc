@@ -1,7 +1,6 @@
 // Writes a configuration as GGUF metadata; read_gguf.cc reads it.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
@@ -213,8 +212,7 @@ bool has_window(const RopeConfig& group) {
 [[noreturn]] void refuse_groups(size_t count, const LlamaCppArchitecture& row) {
   fail(
       "convert: gguf: expected one configuration for all layers, or one for layers with a window "
-      "and one "
-      "for the others where " +
+      "and one for the others where " +
       llama_cpp_version() + " reads both for the architecture " + row.name + ", but got " +
       std::to_string(count));
 }

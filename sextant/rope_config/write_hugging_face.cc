@@ -1,9 +1,7 @@
 // Writes a configuration in the fields of transformers 4 or 5; read_hugging_face.cc reads them.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/family.h"

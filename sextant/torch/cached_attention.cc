@@ -100,10 +100,9 @@ void rotate_queries_only(const KvCache& cache, std::span<const SequenceGrowth> s
     if (!rotation || operands.q_imag.defined())
       refuse_rotated(sequence, "a method that rotates queries and keys once, at their positions");
     if (!same_rotation(*rotation, *cache.rotated_keys(sequence)))
-      refuse_rotated(
-          sequence,
-          "a method that rotates by the same frequencies and gain at every length, but they "
-          "differ, so the keys would have to be rotated again");
+      refuse_rotated(sequence,
+                     "a method that rotates by the same frequencies and gain at every length, but "
+                     "they differ, so the keys would have to be rotated again");
     const Frame& frame = layout.cached[n];
     const at::Tensor positions =
         at::arange(frame.query_position, frame.query_position + frame.queries, at::kLong);
@@ -203,8 +202,7 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
   if (must_rotate && !rotates(operands))
     fail(
         "kv cache: rotated_keys: expected a method that rotates keys, as the cache has rotated "
-        "ones, "
-        "but it rotates none");
+        "ones, but it rotates none");
   rotate_queries_only(cache, sequences, layout, operands);
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }

@@ -28,17 +28,21 @@ std::string got(const at::Tensor& x) {
 int64_t keys_of(const TensorOperands& o) { return o.pages.defined() ? o.key_rows : o.k.size(2); }
 
 void add_sink(TensorOperands& o, const at::Tensor& sink) {
-  if (o.sink.defined())
+  if (o.sink.defined() || o.query_sink.defined())
     fail("sink: expected none, as the method has a sink of its own, but got another");
-  const int64_t heads = o.q.size(1);
-  if (!at::isFloatingType(sink.scalar_type()) || sink.dim() != 1 || sink.size(0) != heads)
-    fail("sink: expected floating [" + std::to_string(heads) + "], a score for each head" +
-         got(sink));
+  const at::Tensor& q = o.q;
+  const bool of_queries = sink.dim() == 3;
+  if (!at::isFloatingType(sink.scalar_type()) ||
+      sink.sizes() != (of_queries ? q.sizes().slice(0, 3) : q.sizes().slice(1, 1)))
+    fail("sink: expected floating [" + std::to_string(q.size(1)) +
+         "], a score for each head, or [" + std::to_string(q.size(0)) + ", " +
+         std::to_string(q.size(1)) + ", " + std::to_string(q.size(2)) +
+         "], one for each query too" + got(sink));
   const at::Tensor wide = sink.to(wide_type(o.q));
   // The values of a device are not checked: the call would wait for it.
   if (wide.is_cpu() && !(wide < std::numeric_limits<double>::infinity()).all().item<bool>())
     fail("sink: expected numbers or -infinity, but got NaN or infinity");
-  o.sink = wide;
+  (of_queries ? o.query_sink : o.sink) = wide;
 }
 
 // [1 or batch, 1 or heads, keys] in float64

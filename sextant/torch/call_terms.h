@@ -23,7 +23,7 @@ struct CallTerms {
   // Multiplies products of queries and keys instead of 1/sqrt(head_dim), or of the method's own
   // factor. A method that multiplies the factor (a stretch of RoPE) multiplies this one.
   std::optional<double> scale = {};
-  at::Tensor sink = {};  // [heads], or undefined
+  at::Tensor sink = {};  // [heads] or [batch, heads, queries], or undefined
   // [keys], [1 or batch, keys] or [1 or batch, 1 or heads, keys], or undefined; -infinity hides
   at::Tensor key_bias = {};
   std::optional<DistanceWindow> window = {};

@@ -2,9 +2,6 @@
 
 #include <exception>
 #include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "sextant/base/error.h"
 

@@ -4,7 +4,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>

@@ -8,8 +8,6 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <utility>
 
 #include "sextant/base/error.h"
 #include "sextant/base/nearest.h"
@@ -40,6 +38,7 @@ void check_parameters(const Method& method, Parameters parameters) {
 at::Tensor Method::embed(const at::Tensor& x, const Layout&, Parameters) const { return x; }
 at::Tensor Method::embed_last(const at::Tensor& x, const Layout&, Parameters) const { return x; }
 at::Tensor Method::key_columns(const at::Tensor&, int64_t, Parameters) const { return {}; }
+at::Tensor Method::query_columns(const at::Tensor&, int64_t, Parameters) const { return {}; }
 void Method::apply(TensorOperands&, const Layout&, int64_t, Parameters) const {}
 
 TensorOperands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -66,11 +65,24 @@ void set_rotary_positions(SweepOperand& sweep, const Layout& layout, int64_t axe
     sweep.key_rotary_positions = key_rotary_positions(layout, axes);
 }
 
+namespace {
+
+at::Tensor with_columns(const at::Tensor& rows, const at::Tensor& more) {
+  return more.defined() ? at::cat({rows, more.to(rows.scalar_type())}, 3) : rows;
+}
+
+}  // namespace
+
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
                             int64_t layer, Parameters parameters) {
   check_parameters(method, parameters);
-  const at::Tensor more = method.key_columns(to_float(x), layer, all_to_float(parameters));
-  return more.defined() ? at::cat({k, more.to(k.scalar_type())}, 3) : k;
+  return with_columns(k, method.key_columns(to_float(x), layer, all_to_float(parameters)));
+}
+
+at::Tensor with_query_columns(const Method& method, const at::Tensor& q, const at::Tensor& x,
+                              int64_t layer, Parameters parameters) {
+  check_parameters(method, parameters);
+  return with_columns(q, method.query_columns(to_float(x), layer, all_to_float(parameters)));
 }
 
 TensorOperands applied(const Method& method, TensorOperands operands, const Layout& layout,
@@ -88,6 +100,8 @@ TensorOperands applied(const Method& method, TensorOperands operands, const Layo
     given[n] = *rows[n];
     handed[n] = *rows[n] = n == 0 || dresses ? to_float(given[n]) : given[n];
   }
+  if (const int64_t more = method.further_query_columns(); more > 0)
+    operands.scale = 1 / std::sqrt(static_cast<double>(operands.q.size(3) - more));
   set_scale(operands, terms);
   method.apply(operands, layout, layer, all_to_float(parameters));
   for (size_t n = 0; n < rows.size(); ++n) {

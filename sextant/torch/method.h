@@ -112,6 +112,11 @@ class Method {
   // The number of these columns.
   virtual int64_t further_key_columns() const { return 0; }
 
+  // The same for each query, of the input of the query projection -> [batch, heads, rows, columns]:
+  // further columns of q, which apply() takes off. See with_query_columns().
+  virtual at::Tensor query_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const;
+  virtual int64_t further_query_columns() const { return 0; }
+
   // Whether apply() uses the layout's rotary positions. If not, a layout with them is an Error.
   virtual bool reads_rotary_positions() const { return false; }
 
@@ -145,6 +150,7 @@ struct MethodInfo {
   std::string defaults;  // JSON object: every option with its default; null: the model's own size
   std::unique_ptr<Method> (*make)(const ModelShape& shape, const nlohmann::json& options);
   TestSubject tests = {};
+  bool on_grid = false;  // rows are places of a grid of a given size: not for text
 };
 
 // All methods, sorted by name.
@@ -174,6 +180,10 @@ TensorOperands plain_operands(const at::Tensor& q, const at::Tensor& k, const at
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
                             int64_t layer, Parameters parameters);
 
+// q [batch, heads, rows, head_dim] with the method's further columns, if it has any.
+at::Tensor with_query_columns(const Method& method, const at::Tensor& q, const at::Tensor& x,
+                              int64_t layer, Parameters parameters);
+
 // `operands` after the method's apply(), with the terms of the call. Throws Error if the number or
 // shapes of `parameters` differ from method.parameters(), if the layout has rotary positions that
 // the method does not use, or if a term does not fit.
@@ -181,7 +191,8 @@ TensorOperands applied(const Method& method, TensorOperands operands, const Layo
                        int64_t layer, Parameters parameters, const CallTerms& terms = {});
 
 // Attention with the method: the result [batch, heads, queries, Dv] of plain_operands() after
-// applied(). k comes from with_key_columns(). Throws Error as applied() does.
+// applied(). k comes from with_key_columns(), q from with_query_columns(). Throws Error as
+// applied() does.
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Layout& layout, int64_t layer,
                        Parameters parameters, const CallTerms& terms = {});

@@ -46,10 +46,11 @@ std::tuple<at::Tensor, at::Tensor> attend_at_once(const TensorOperands& operands
 
 // Adds the sink to results without it: kernels compare a sink with scores that lack query_shift.
 std::tuple<at::Tensor, at::Tensor> attend_then_sink(TensorOperands operands) {
-  const at::Tensor sink = std::exchange(operands.sink, at::Tensor());
+  at::Tensor sink = std::exchange(operands.query_sink, at::Tensor());
+  if (!sink.defined()) sink = std::exchange(operands.sink, at::Tensor()).unsqueeze(1);
   operands.whole_lse = true;
   const auto [out, lse] = attend(operands);
-  const at::Tensor whole = at::logaddexp(lse, sink.to(lse.scalar_type()).unsqueeze(1));
+  const at::Tensor whole = at::logaddexp(lse, sink.to(lse.scalar_type()));
   return {(out.to(lse.scalar_type()) * (lse - whole).exp().unsqueeze(3)).to(out.scalar_type()),
           whole};
 }
@@ -94,7 +95,8 @@ at::Tensor whole_lse(const TensorOperands& o, const at::Tensor& lse) {
 
 std::tuple<at::Tensor, at::Tensor> attend(const TensorOperands& operands) {
   if (operands.lazy_query_bias.rows) return attend_by_query(operands);
-  if (operands.query_shift.defined() && operands.sink.defined()) return attend_then_sink(operands);
+  if (operands.query_shift.defined() && (operands.sink.defined() || operands.query_sink.defined()))
+    return attend_then_sink(operands);
   const auto [out, lse] = attend_at_once(operands);
   return {out, operands.whole_lse ? whole_lse(operands, lse) : lse};
 }

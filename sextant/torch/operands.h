@@ -65,13 +65,26 @@ struct LazyQueryBias {
   int64_t at_once = 0;  // queries of a block; 0: a number chosen for speed and memory
 };
 
+// An axis of positions beside those of the frames (sextant/attention/plan.h).
+struct AxisOperand {
+  at::Tensor query_positions = {}, key_positions = {};  // int64 [1 or batch, rows]
+  int64_t farthest = 0;                                 // the distance of entry 0 of the maps
+  // int32 [distances]: the row of axis_bias and of axis_on_query, or -1; undefined: the axis has no
+  // rows of that table.
+  at::Tensor bias_rows = {}, on_query_rows = {};
+};
+
 // The operands of the equation (sextant/attention/operand_list.h). Undefined: absent.
 struct OperandTensors {
   at::Tensor q = {}, k = {}, v = {};  // [batch, heads, rows, columns]
   at::Tensor q_imag = {};             // of the shape of q
   TableOperand weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
-  at::Tensor sink = {};        // [heads]
-  at::Tensor query_bias = {};  // [1 or batch, 1 or heads, queries, diagonals]
+  at::Tensor axis_bias = {};      // [1 or heads, R]: rows of all axes
+  at::Tensor axis_on_query = {};  // [1 or heads, R, columns]
+  at::Tensor table_query = {};    // r: [batch, heads, queries, columns of A]
+  at::Tensor sink = {};           // [heads]
+  at::Tensor query_sink = {};     // [batch, heads, queries]
+  at::Tensor query_bias = {};     // [1 or batch, 1 or heads, queries, diagonals]
   // float64 [1 or batch, 1 or heads, keys]. Sums over thousands of keys belong here: their
   // differences are computed in float64, and rounded when they are added to scores.
   at::Tensor key_bias = {};
@@ -91,6 +104,8 @@ struct TensorData : OperandTensors {
   // Pages of k and v that are integers (Int8Pages in sextant/attention/score.h), to which page
   // numbers below 0 refer: the integers and scales of k, then those of v; or empty.
   std::vector<at::Tensor> int8_pages = {};
+  // The axes of positions, kAxisTensors for each (tensor_data.h): see add_axis().
+  std::vector<at::Tensor> axes = {};
   // Whether lse includes the largest key_bias that the query sees, and the query_shift. If so, it
   // is differentiable beside a key_bias.
   bool whole_lse = false;
@@ -109,6 +124,9 @@ struct TensorOperands : TensorData {
   // null: it makes a plan for this call.
   std::shared_ptr<PlanCache> plans = {};
 };
+
+// Adds an axis. Its tensors are checked with the other operands.
+void add_axis(TensorData& data, const AxisOperand& axis);
 
 // Sets the scale of a method that does not divide by sqrt(head_dim), unless the caller gave one.
 inline void use_scale(TensorOperands& operands, double scale) {

@@ -83,6 +83,45 @@ void add(Tensor<double>& bounds, const reference::HeadTable<double>& table, cons
   }
 }
 
+// Calls f(element of the row that meets A, element of A, bounds of A's element, column) for each
+// product with A.
+template <class F>
+void each_table_product(const Pair& at, Gradients<double>* g, F&& f) {
+  const Head& head = at.head;
+  const HostScore<double>& s = head.s;
+  double none = 0;
+  for (int64_t c = 0; head.on_query && c < head.on_query.columns(); ++c)
+    f(head.of_table_query(at.i, c), head.on_query(at.diagonal, c),
+      g ? g->on_query(0, g->on_query.heads == 1 ? 0 : head.h, head.on_query.row(at.diagonal), c)
+        : none,
+      c);
+  const HostView<const double>& rows = s.axis_on_query;
+  if (!rows) return;
+  head.each_axis_row(&PositionAxis::on_query, at.i, at.j, [&](int64_t row) {
+    const int64_t h = rows.heads == 1 ? 0 : head.h;
+    for (int64_t c = 0; c < rows.columns; ++c)
+      f(head.of_table_query(at.i, c), rows(0, h, row, c), g ? g->axis_on_query(0, h, row, c) : none,
+        c);
+  });
+}
+
+// |q| . |A[d]|, or |r| . |A[d]|.
+double table_product(const Pair& at) {
+  double sum = 0;
+  each_table_product(at, nullptr,
+                     [&](double x, double a, double&, int64_t) { sum += std::abs(x * a); });
+  return sum;
+}
+
+// Adds to the bounds of A and of q or r, given a bound of the gradient of their product.
+void add_query_tables(const Pair& at, double e, Gradients<double>& g) {
+  Tensor<double>& query = at.head.s.table_query ? g.table_query : g.q;
+  each_table_product(at, &g, [&](double x, double a, double& bound, int64_t c) {
+    query(at.head.b, at.head.h, at.i, c) += e * std::abs(a);
+    bound += e * std::abs(x);
+  });
+}
+
 // Adds to the bounds of the operands of the score, given d_score, a bound of the score's gradient.
 void add_score(const Pair& at, double d_score, Gradients<double>& g) {
   const Head& head = at.head;
@@ -96,13 +135,19 @@ void add_score(const Pair& at, double d_score, Gradients<double>& g) {
   const std::vector<double> grown = head.growth(at.sweep, at.i, at.j);
 
   double product = 0;  // |<q, k>| with all terms of one sign
+  const bool outside = static_cast<bool>(s.table_query);
+  if (!outside) product += table_product(at);
   for (int64_t c = 0; c < s.q.columns; ++c) {
     const auto n = static_cast<size_t>(c);
     product += grown[n] * (q[n] + q_imag[n]) * k[n] +
-               std::abs(s.q(b, h, at.i, c)) * magnitude(head.on_query, at.diagonal, c) +
                std::abs(s.k(b, key_head, at.j, c)) * magnitude(head.on_key, at.diagonal, c);
   }
   add(g.bias, head.bias, at, 0, d_score);
+  if (s.axis_bias)
+    head.each_axis_row(&PositionAxis::bias, at.i, at.j, [&](int64_t row) {
+      g.axis_bias(0, g.axis_bias.heads == 1 ? 0 : h, row, 0) += d_score;
+    });
+  if (outside) add_query_tables(at, d_score, g);
   if (s.query_bias) g.query_bias(b, h, at.i, at.diagonal) += d_score;
   if (s.key_bias) g.key_bias(b, h, at.j, 0) += d_score;
   add(g.weight, head.weight, at, 0, d_score * std::abs(s.scale) * product);
@@ -112,13 +157,13 @@ void add_score(const Pair& at, double d_score, Gradients<double>& g) {
   // The gradient of a modulus |z| has the direction of z, whose relative error grows as |z|
   // shrinks.
   if (s.q_imag) e *= 1 + product / head.product(at.sweep, at.i, at.j, at.diagonal).size;
+  if (!outside) add_query_tables(at, e, g);
   for (int64_t c = 0; c < s.q.columns; ++c) {
     const auto n = static_cast<size_t>(c);
-    g.q(b, h, at.i, c) += e * (grown[n] * k[n] + magnitude(head.on_query, at.diagonal, c));
+    g.q(b, h, at.i, c) += e * grown[n] * k[n];
     g.k(b, key_head, at.j, c) +=
         e * (grown[n] * (q[n] + q_imag[n]) + magnitude(head.on_key, at.diagonal, c));
     if (s.q_imag) g.q_imag(b, h, at.i, c) += e * grown[n] * k[n];
-    add(g.on_query, head.on_query, at, c, e * std::abs(s.q(b, h, at.i, c)));
     add(g.on_key, head.on_key, at, c, e * std::abs(s.k(b, key_head, at.j, c)));
   }
 }
@@ -177,11 +222,15 @@ Gradients<double> gradient_bounds(const Score<double>& score, const Result<doubl
     add_score(at, at.p * (value_product(at, d_out) + mean(b, h, at.i, 0)), g);
   });
   for (int64_t n = 0; n < static_cast<int64_t>(mean.data.size()); ++n) {
-    if (score.sink.empty()) break;
-    const int64_t h = n / mean.rows % mean.heads;
-    const double sink = score.sink[static_cast<size_t>(h)];
+    if (score.sink.empty() && !score.query_sink) break;
+    const int64_t i = n % mean.rows, h = n / mean.rows % mean.heads, b = n / mean.rows / mean.heads;
+    const double sink = sink_of(HostScore<double>(score, score), b, h, i);
     const double p = std::exp(sink - exact.lse.data[static_cast<size_t>(n)]);
-    g.sink(0, 0, 0, h) += std::max(p, least_weight) * mean.data[static_cast<size_t>(n)];
+    const double bound = std::max(p, least_weight) * mean.data[static_cast<size_t>(n)];
+    if (score.query_sink)
+      g.query_sink(b, h, i, 0) += bound;
+    else
+      g.sink(0, 0, 0, h) += bound;
   }
   Gradients<double>::each([&](const char*, auto member) { multiply(g.*member, 128 * kUlp); });
   return g;

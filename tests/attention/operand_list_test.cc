@@ -47,9 +47,10 @@ static_assert(!lists_operands<GradWithDummy, true>());
 TEST(OperandList, HasTheOrderOfGradients) {
   std::vector<std::string> names;
   each_differentiable([&](auto operand) { names.emplace_back(operand.name); });
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"q", "k", "v", "q_imag", "weight", "bias", "on_query",
-                                      "on_key", "on_value", "sink", "query_bias", "key_bias"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"q", "k", "v", "q_imag", "weight", "bias", "on_query",
+                                             "on_key", "on_value", "axis_bias", "axis_on_query",
+                                             "table_query", "sink", "query_sink", "query_bias",
+                                             "key_bias"}));
 }
 
 TEST(OperandList, AnEntryIsTheMemberOfEachStruct) {

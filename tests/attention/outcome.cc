@@ -79,6 +79,13 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
   o.key_bias = one_in(4);
   o.softcap = one_in(4) ? 1.5 : 0;
   o.dropout = one_in(4) ? 0.3 : 0;
+  // Of axes of positions, of the queries that meet A, and of a sink for each query.
+  o.position_axes = one_in(3) ? 1 + static_cast<int>(up_to(3)) : 0;
+  o.axis_width = one_of({1, 3, 16, 24, 64});
+  o.axis_bias = o.position_axes > 0 && one_in(2);
+  o.axis_on_query = o.position_axes > 0 && one_in(2);
+  o.table_query = (o.on_query || o.axis_on_query) && one_in(3) ? one_of({1, 7, 16, 33}) : 0;
+  o.query_sink = !o.sink && one_in(4);
   return o;
 }
 
@@ -90,6 +97,13 @@ RandomOptions draw_long_options(uint64_t seed, int64_t queries) {
   o.key_ranges =
       seed % 3 == 0 ? RandomOptions::KeyRanges::kWhole : RandomOptions::KeyRanges::kCausal;
   o.grows = false;
+  return o;
+}
+
+RandomOptions for_cuda(RandomOptions o) {
+  o.position_axes = 0;
+  o.table_query = 0;
+  o.axis_bias = o.axis_on_query = o.query_sink = false;
   return o;
 }
 

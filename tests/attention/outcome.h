@@ -19,6 +19,9 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows = 300);
 // The same with each of the operands, d_out and out in any format.
 RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows = 300);
 
+// The same without the operands that the kernels of cuda do not read.
+RandomOptions for_cuda(RandomOptions options);
+
 // The same with enough rows to be split into several tasks.
 RandomOptions draw_long_options(uint64_t seed, int64_t queries);
 
@@ -55,6 +58,10 @@ void each_view(const Outcome& outcome, F&& f) {
   f("d_query_bias", AnyView<const float>(grad.query_bias));
   f("d_key_bias", AnyView<const float>(grad.key_bias));
   f("d_sink", sink);
+  f("d_axis_bias", AnyView<const float>(grad.axis_bias));
+  f("d_axis_on_query", AnyView<const float>(grad.axis_on_query));
+  f("d_table_query", AnyView<const float>(grad.table_query));
+  f("d_query_sink", AnyView<const float>(grad.query_sink));
 }
 
 // The values that an outcome should have, by the float64 reference, and the bounds of bounds.h.

@@ -4,6 +4,9 @@
 #include <sstream>
 
 namespace sextant {
+namespace {
+constexpr int64_t kAxisRows = 40;  // of the tables of axes
+}
 
 template <class T>
 RandomScore<T>::RandomScore(const RandomOptions& options)
@@ -21,8 +24,10 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
   if (o.rotated) rotate();
   if (o.weight) score.weight = table(1, 1, score.row_at.weight);
   if (o.bias) score.bias = table(1, 2, score.row_at.bias);
+  const int64_t table_columns = o.table_query > 0 ? o.table_query : o.columns;
   if (o.on_query)
-    score.on_query = table(o.columns > 2 ? o.columns - 1 : o.columns, 1, score.row_at.on_query);
+    score.on_query =
+        table(table_columns > 2 ? table_columns - 1 : table_columns, 1, score.row_at.on_query);
   if (o.on_key) score.on_key = table(o.columns, 1, score.row_at.on_key);
   if (o.on_value) score.on_value = table(o.value_columns, 1, score.row_at.on_value);
   if (o.query_bias) {
@@ -37,6 +42,15 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
     for (int64_t h = 0; h < o.heads; ++h) sink.push_back(draw());
     score.sink = sink;
   }
+  place_axes();
+  const int64_t table_heads = o.shared_tables ? 1 : o.heads;
+  if (o.axis_bias) score.axis_bias = as_const(drawn(1, table_heads, kAxisRows, 1, 1));
+  if (o.axis_on_query)
+    score.axis_on_query =
+        as_const(drawn(1, table_heads, kAxisRows, table_columns > 1 ? table_columns - 1 : 1, 0.5));
+  if (o.table_query > 0)
+    score.table_query = as_const(drawn(o.batch, o.heads, o.queries, o.table_query, 0.5));
+  if (o.query_sink) score.query_sink = as_const(drawn(o.batch, o.heads, o.queries, 1, 1));
   if (o.mask) {
     for (int64_t n = 0; n < o.batch * o.queries * o.keys; ++n) mask_.push_back(random_() % 4 != 0);
     score.mask = {mask_.data(),       o.batch, o.heads, o.queries, o.keys,
@@ -157,6 +171,44 @@ void RandomScore<T>::place() {
   score.diagonals = {.farthest = farthest, .count = farthest - nearest + 1};
 }
 
+// Rows of the tables are drawn for each distance; some distances have none.
+template <class T>
+void RandomScore<T>::place_axes() {
+  const RandomOptions& o = options_;
+  for (int n = 0; n < o.position_axes; ++n) {
+    const bool by_entry = n == 2;
+    const auto positions = [&](int64_t rows) {
+      std::vector<int64_t>& at = times_.emplace_back();
+      for (int64_t b = 0; b < (by_entry ? o.batch : 1); ++b)
+        for (int64_t i = 0; i < rows; ++i)
+          at.push_back(n == 0   ? i / o.axis_width
+                       : n == 1 ? i % o.axis_width - 5
+                                : static_cast<int64_t>(random_() % 90));
+      at.push_back(0);
+      return std::span<const int64_t>(at).first(at.size() - 1);
+    };
+    const auto queries = positions(o.queries), keys = positions(o.keys);
+    const auto range = [](std::span<const int64_t> x) {
+      return x.empty() ? std::pair<int64_t, int64_t>{0, 0}
+                       : std::pair{*std::ranges::min_element(x), *std::ranges::max_element(x)};
+    };
+    const auto q = range(queries), k = range(keys);
+    PositionAxis& axis = score.axes.emplace_back();
+    axis = {.query_positions = queries.data(),
+            .key_positions = keys.data(),
+            .query_batch_stride = by_entry ? o.queries : 0,
+            .key_batch_stride = by_entry ? o.keys : 0,
+            .distances = {.farthest = q.second - k.first + n,
+                          .count = q.second - k.first - (q.first - k.second) + 1 + 2 * n}};
+    for (auto* map : {&axis.bias, &axis.on_query}) {
+      std::vector<int32_t>& rows = axis_rows_.emplace_back();
+      for (int64_t d = 0; d < axis.distances.count; ++d)
+        rows.push_back(static_cast<int32_t>(random_() % (kAxisRows + 1)) - 1);
+      *map = rows;
+    }
+  }
+}
+
 // The keys that a query sees, split into one range per sweep.
 template <class T>
 std::vector<KeyRange> RandomScore<T>::key_ranges_of(const Frame& frame, int64_t query) {
@@ -255,6 +307,10 @@ ScoreGrad<T> RandomScore<T>::new_grad(T fill) {
                        .on_query = like(score.on_query),
                        .on_key = like(score.on_key),
                        .on_value = like(score.on_value),
+                       .axis_bias = like(score.axis_bias),
+                       .axis_on_query = like(score.axis_on_query),
+                       .table_query = like(score.table_query),
+                       .query_sink = like(score.query_sink),
                        .query_bias = like(score.query_bias)};
   if (score.key_bias) grad.key_bias = new_view(o.batch, o.heads, o.keys, 1, fill);
   grad.sink = memory_.emplace_back(score.sink.size(), fill);
@@ -281,6 +337,9 @@ std::string to_string(const RandomOptions& o) {
                                                 {"sink", o.sink},
                                                 {"mask", o.mask},
                                                 {"q_imag", o.q_imag},
+                                                {"axis_bias", o.axis_bias},
+                                                {"axis_on_query", o.axis_on_query},
+                                                {"query_sink", o.query_sink},
                                                 {"strides", o.odd_strides}};
   for (const auto& [name, on] : flags)
     if (on) text << " " << name;
@@ -290,6 +349,7 @@ std::string to_string(const RandomOptions& o) {
   for (const auto& [name, dtype] : dtypes)
     if (dtype != DType::kFloat32)
       text << " " << name << (dtype == DType::kBfloat16 ? " bfloat16" : " float16");
+  text << " position axes " << o.position_axes << " of " << o.axis_width << " r " << o.table_query;
   text << " softcap " << o.softcap << " dropout " << o.dropout << " axes " << o.axes << " clip "
        << o.clip << " seed " << o.seed;
   return text.str();

@@ -36,6 +36,13 @@ struct RandomOptions {
   bool shared_tables = false;
   int64_t clip = 0;  // rows by clipped distance, 2 clip + 1 in all; 0: one per diagonal
   bool sink = false, mask = false, q_imag = false;
+  // Axes of positions: those of a grid with rows of `axis_width`, and a third whose positions have
+  // no order and belong to batch entries.
+  int position_axes = 0;
+  int64_t axis_width = 3;
+  bool axis_bias = false, axis_on_query = false;
+  int64_t table_query = 0;  // columns of r; 0: there is none
+  bool query_sink = false;
   double softcap = 0, dropout = 0;  // dropout: the probability; its seed is `seed`
   bool odd_strides = false;         // column stride 2, rows in reverse order, gaps between heads
   struct {
@@ -75,6 +82,7 @@ class RandomScore {
                         int64_t rows, int64_t columns, Number fill);
   View<const T> table(int64_t columns, double scale, std::span<const int32_t>& row_at);
   void place();
+  void place_axes();
   void see();
   void rotate();
   std::vector<KeyRange> key_ranges_of(const Frame& frame, int64_t query);
@@ -90,6 +98,7 @@ class RandomScore {
   std::deque<Rotation> rotations_;
   std::deque<std::vector<Turns>> offsets_;
   std::vector<int32_t> row_at_;
+  std::deque<std::vector<int32_t>> axis_rows_;
   std::vector<uint8_t> mask_;
 };
 

@@ -89,6 +89,10 @@ void expect_gradients_agree(const RandomOptions& options) {
       {"on_value", s.on_value, grad.on_value.as<double>()},
       {"query_bias", s.query_bias, grad.query_bias.as<double>()},
       {"key_bias", s.key_bias, grad.key_bias.as<double>()},
+      {"axis_bias", s.axis_bias, grad.axis_bias.as<double>()},
+      {"axis_on_query", s.axis_on_query, grad.axis_on_query.as<double>()},
+      {"table_query", s.table_query, grad.table_query.as<double>()},
+      {"query_sink", s.query_sink, grad.query_sink.as<double>()},
       {"sink", sink, d_sink}};
   for (const auto& [name, of, gradient] : operands)
     if (of && of.columns > 0) {
@@ -144,6 +148,29 @@ TEST(Reference, GradientsAgreeWithFiniteDifferences) {
        .key_bias = true,
        .mask = true,
        .dropout = 0.2},
+      {.key_ranges = KeyRanges::kWhole,
+       .bias = true,
+       .position_axes = 2,
+       .axis_bias = true,
+       .axis_on_query = true},
+      {.packed = 2,
+       .rotated = true,
+       .on_query = true,
+       .clip = 2,
+       .position_axes = 3,
+       .axis_bias = true,
+       .axis_on_query = true,
+       .table_query = 5,
+       .query_sink = true},
+      {.weight = true,
+       .on_query = true,
+       .shared_tables = true,
+       .q_imag = true,
+       .position_axes = 3,
+       .axis_on_query = true,
+       .table_query = 3,
+       .softcap = 1.5},
+      {.key_bias = true, .position_axes = 1, .axis_on_query = true, .query_sink = true},
       {.heads = 3, .key_heads = 1, .columns = 1, .value_columns = 1, .bias = true}};
   for (RandomOptions options : cases)
     for (options.seed = 1; options.seed <= 3; ++options.seed) expect_gradients_agree(options);

@@ -34,7 +34,11 @@ Gradients<T>::Gradients(const Score<T>& score)
       on_query(like<T>(score.on_query)),
       on_key(like<T>(score.on_key)),
       on_value(like<T>(score.on_value)),
-      query_bias(like<T>(score.query_bias)) {
+      query_bias(like<T>(score.query_bias)),
+      axis_bias(like<T>(score.axis_bias)),
+      axis_on_query(like<T>(score.axis_on_query)),
+      table_query(like<T>(score.table_query)),
+      query_sink(like<T>(score.query_sink)) {
   if (const auto& c = score.key_bias) key_bias = Tensor<T>(c.batch, c.heads, c.rows, c.columns);
   if (!score.sink.empty()) sink = Tensor<T>(1, 1, 1, static_cast<int64_t>(score.sink.size()));
 }
@@ -60,6 +64,10 @@ Gradients<T> attend_backward(const Score<T>& score, const Result<T>& result,
                           .on_query = seen(g.on_query),
                           .on_key = seen(g.on_key),
                           .on_value = seen(g.on_value),
+                          .axis_bias = seen(g.axis_bias),
+                          .axis_on_query = seen(g.axis_on_query),
+                          .table_query = seen(g.table_query),
+                          .query_sink = seen(g.query_sink),
                           .query_bias = seen(g.query_bias),
                           .key_bias = seen(g.key_bias),
                           .sink = g.sink.data};

@@ -57,6 +57,7 @@ template <class T>
 struct Gradients {
   Tensor<T> q, k, v, q_imag, weight, bias, on_query, on_key, on_value, query_bias, key_bias,
       sink;  // sink: [1, 1, 1, heads]
+  Tensor<T> axis_bias, axis_on_query, table_query, query_sink;
 
   Gradients() = default;
   explicit Gradients(const Score<T>& score);
@@ -76,6 +77,10 @@ struct Gradients {
     f("d_query_bias", &Gradients::query_bias);
     f("d_key_bias", &Gradients::key_bias);
     f("d_sink", &Gradients::sink);
+    f("d_axis_bias", &Gradients::axis_bias);
+    f("d_axis_on_query", &Gradients::axis_on_query);
+    f("d_table_query", &Gradients::table_query);
+    f("d_query_sink", &Gradients::query_sink);
   }
 };
 

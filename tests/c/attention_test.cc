@@ -78,7 +78,15 @@ TEST(CAttention, EachOperandHasTheBitsOfCpp) {
       [](RandomOptions& o) { o.packed = 3, o.bias = true; },
       [](RandomOptions& o) { o.first_position = int64_t{1} << 40, o.rotated = true; },
       [](RandomOptions& o) { o.dtypes = {.q = DType::kBfloat16}, o.dtypes.k = DType::kFloat16; },
-      [](RandomOptions& o) { o.odd_strides = o.bias = o.on_key = true; }};
+      [](RandomOptions& o) { o.odd_strides = o.bias = o.on_key = true; },
+      [](RandomOptions& o) { o.query_sink = true; },
+      [](RandomOptions& o) { o.on_query = true, o.table_query = 5; },
+      [](RandomOptions& o) { o.position_axes = 3, o.axis_bias = true; },
+      [](RandomOptions& o) {
+        o.position_axes = 2, o.axis_width = 16, o.axis_bias = o.axis_on_query = true;
+        o.key_ranges = Ranges::kWhole;
+      },
+      [](RandomOptions& o) { o.position_axes = 3, o.axis_on_query = true, o.table_query = 9; }};
   for (const auto& change : changes)
     for (const int sweeps : {1, 2}) {
       RandomOptions options = {.queries = 37, .keys = 53, .sweeps = sweeps};

@@ -50,6 +50,7 @@ struct CScore {
   std::deque<std::vector<sextant_range>> ranges;
   std::deque<sextant_rope> ropes;
   std::vector<sextant_sweep> sweeps;
+  std::vector<sextant_axis> axes;
 
   CScore(const CScore&) = delete;
   explicit CScore(const Score<float>& s) {
@@ -63,6 +64,18 @@ struct CScore {
     c::each_table(terms, s.row_at, [](const char*, sextant_table& table, const auto& map) {
       if (!map.empty()) table.rows = map.data();
     });
+    for (const PositionAxis& axis : s.axes)
+      axes.push_back({.query_positions = axis.query_positions,
+                      .key_positions = axis.key_positions,
+                      .query_batch_stride = axis.query_batch_stride,
+                      .key_batch_stride = axis.key_batch_stride,
+                      .farthest = axis.distances.farthest,
+                      .distances = axis.distances.count,
+                      .bias_rows = axis.bias.data(),
+                      .on_query_rows = axis.on_query.data()});
+    terms.axes = axes.data(), terms.axis_count = std::ssize(axes);
+    terms.axis_bias = c_array(s.axis_bias), terms.axis_on_query = c_array(s.axis_on_query);
+    terms.table_query = c_array(s.table_query), terms.query_sink = c_array(s.query_sink);
     terms.query_bias = c_array(s.query_bias);
     terms.key_bias = c_array(s.key_bias);
     if (s.mask) {

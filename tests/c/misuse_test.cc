@@ -77,6 +77,62 @@ TEST(CMisuse, TheCallItselfIsRight) {
   EXPECT_EQ(call.out[0], 0.5F);
 }
 
+// An axis with one position for all rows, and a table for it.
+void set_axis(Call& c, std::vector<int64_t>& positions, sextant_axis& axis) {
+  positions.assign(kRows, 0);
+  axis = {positions.data(), positions.data(), 0, 0, 0, 1, c.rows.data(), c.rows.data()};
+  c.terms.axes = &axis, c.terms.axis_count = 1;
+  c.terms.axis_bias = c.bias(1, 2);
+}
+
+TEST(CMisuse, OfAxes) {
+  std::vector<int64_t> positions;
+  sextant_axis axis;
+  const auto with_axis = [&](auto change) {
+    return [&, change](Call& c) {
+      set_axis(c, positions, axis);
+      change(c);
+    };
+  };
+  expect_refused({
+      {"terms.axes: expected as many as axis_count says, 2",
+       [](Call& c) { c.terms.axis_count = 2; }},
+      {"terms.axes: expected as many as axis_count says, -1",
+       [](Call& c) { c.terms.axis_count = -1; }},
+      {"terms.axes[0].query_positions: expected data, but got NULL",
+       with_axis([&](Call&) { axis.query_positions = nullptr; })},
+      {"terms.axes[0].key_positions: expected a batch stride of 0, or at least 9",
+       with_axis([&](Call&) { axis.key_batch_stride = 3; })},
+      {"terms.axes[0].distances: expected 0 to 16777216, but got -1",
+       with_axis([&](Call&) { axis.distances = -1; })},
+      {"terms.axes[0].distances: expected each distance of a query and a key of a frame, 0 to 3",
+       with_axis([&](Call&) {
+         positions.resize(2 * kRows);
+         positions[4] = 3;
+         axis.query_positions = positions.data(), axis.key_positions = positions.data() + kRows;
+       })},
+      {"rows of axis_bias: expected -1 to 1, but got 2",
+       with_axis([&](Call& c) { c.rows[0] = 2; })},
+      {"terms.axis_bias.columns: expected 1 to 1, but got 8",
+       with_axis([&](Call& c) { c.terms.axis_bias = Call::array(c.table, 1, 2, kColumns); })},
+      {"terms.axis_bias: expected an axis with rows of it, but got none",
+       [](Call& c) { c.terms.axis_bias = c.bias(1, 2); }},
+      {"terms.axis_on_query.columns: expected 0 to 8, but got 9",
+       with_axis([&](Call& c) { c.terms.axis_on_query = Call::array(c.table, 1, 2, 9); })},
+      {"terms.table_query: expected a table that it meets",
+       [](Call& c) { c.terms.table_query = Call::array(c.table, kHeads, kRows, 3); }},
+      {"terms.table_query.rows: expected 9", with_axis([&](Call& c) {
+         c.terms.axis_on_query = Call::array(c.table, 1, 2, 3);
+         c.terms.table_query = Call::array(c.table, kHeads, kRows - 1, 3);
+       })},
+      {"terms.query_sink: expected none beside a sink",
+       [](Call& c) {
+         c.terms.query_sink = Call::array(c.table, kHeads, kRows, 1);
+         c.terms.sink = c.table.data();
+       }},
+  });
+}
+
 TEST(CMisuse, OfArrays) {
   expect_refused({
       {"q: expected an array, but got an absent one", [](Call& c) { c.a.q = {}; }},

@@ -82,7 +82,7 @@ TEST_F(PlotCommand, SaysWhatIsWrongWithACommandLine) {
     EXPECT_EQ(outcome.status, 2) << arguments;
     EXPECT_THAT(outcome.words, HasSubstr(words)) << arguments;
   };
-  expect("plot", "expected one of alibi, binary, c");
+  expect("plot", "expected one of alibi, ");
   expect("plot foo", "but got foo");
   expect("plot learned", "its table is all training");
   expect("plot rope --dim x", "plot rope: --dim: expected an integer from 1 to 4096, but got x");
@@ -273,6 +273,30 @@ TEST_F(PlotCommand, DrawsAnyMethodByItsScoresOrItsInput) {
       << "drawn by its scores, as the formula's figures do not show the option";
   EXPECT_EQ(run("plot chunk:chunk=3:of=none" + small).words,
             run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words);
+}
+#endif
+
+#ifdef SEXTANT_HAS_LABORATORY
+TEST_F(PlotCommand, DrawsMethodsOnAGridByBothDistances) {
+  EXPECT_EQ(run("plot alibi-2d --side 3 --heads 8 --as svg --out .").words,
+            "./alibi-2d-grid.npy\n./alibi-2d-grid.svg\n");
+  const NpyMatrix map = read_npy(folder_ / "alibi-2d-grid.npy");
+  EXPECT_THAT(map.shape, ElementsAre(5, 5));
+  for (int y = -2; y <= 2; ++y) {
+    for (int x = -2; x <= 2; ++x) {
+      EXPECT_NEAR(map.values.at(static_cast<size_t>((y + 2) * 5 + x + 2)), -std::hypot(y, x) / 2,
+                  1e-12);
+    }
+  }
+  for (const std::string method : {"beit", "layoutlm", "sam", "swin", "swin:continuous=true"}) {
+    EXPECT_EQ(run("plot " + method + " --side 3 --as svg --out .").status, 0) << method;
+  }
+  // A sum over the axes: all its rows differ by constants, which are not 0.
+  const std::vector<double> sam = read_npy(folder_ / "sam-grid.npy").values;
+  EXPECT_GT(std::abs(sam[5] - sam[0]), 1e-6);
+  for (size_t x = 0; x < 5; ++x) EXPECT_NEAR(sam[5 + x] - sam[x], sam[5] - sam[0], 1e-12);
+  EXPECT_THAT(run("plot sam --options '{\"grid\": [3, 4]}'").words,
+              HasSubstr("as --side, but got"));
 }
 #endif
 

@@ -38,7 +38,8 @@ TEST(SurveyOfAll, TrainsEveryMethodWithoutNaN) {
       EXPECT_TRUE(std::isfinite(at.loss.value)) << result.arm.name();
     }
   }
-  for (const MethodInfo& info : methods()) known.insert(info.name);
+  for (const MethodInfo& info : methods())
+    if (!info.on_grid) known.insert(info.name);
   EXPECT_EQ(trained, known);
 }
 

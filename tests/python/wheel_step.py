@@ -1,4 +1,4 @@
-"""One training step with the installed package; scripts/check_wheel.sh runs it beside each torch.
+"""One training step with the installed package; tests/check_wheel.sh runs it beside each torch.
 
 The loss of the next step is lower, every parameter has changed, and the gradients agree with
 finite differences.

@@ -1,4 +1,4 @@
-"""Unit tests of scripts/check_layers.py: check_layers_test.py [UNITTEST ARGUMENTS]"""
+"""Unit tests of tests/check_layers.py: check_layers_test.py [UNITTEST ARGUMENTS]"""
 import pathlib
 import sys
 import tempfile
@@ -6,7 +6,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "tests"))
 
 import check_layers  # noqa: E402
 

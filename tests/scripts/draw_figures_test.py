@@ -1,4 +1,4 @@
-"""Tests of scripts/draw_figures.py, and of the rows that bench/goals.py writes for it."""
+"""Tests of bench/draw_figures.py, and of the rows that bench/goals.py writes for it."""
 import contextlib
 import io
 import json

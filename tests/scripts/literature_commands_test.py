@@ -15,7 +15,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "tests/literature"), str(ROOT / "scripts")]
 
 import draw_literature  # noqa: E402
 import lesson_pages  # noqa: E402
@@ -34,7 +34,7 @@ def all_commands():
 
 def names_of_checks():
     names = set()
-    for path in (ROOT / "scripts/literature_checks").glob("*.py"):
+    for path in (ROOT / "tests/literature").glob("*.py"):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.FunctionDef) and any(
                     isinstance(each, ast.Name) and each.id == "check"
@@ -46,12 +46,12 @@ def names_of_checks():
 def python_complaint(words):
     """Says why a Python command of the page is none, or returns None."""
     script, arguments = words[1], words[2:]
-    if script == "scripts/word_frequencies.py":  # run behind its training, below
+    if script == "tests/literature/word_frequencies.py":  # run behind its training, below
         return None if len(arguments) == 1 else "expected a model"
-    if script == "scripts/draw_conditions.py":
+    if script == "tests/literature/draw_conditions.py":
         return None if arguments == ["--check"] else "expected --check"
-    if script != "scripts/check_literature.py":
-        return "expected scripts/check_literature.py or scripts/draw_conditions.py"
+    if script != "tests/literature/check_literature.py":
+        return "expected check_literature.py or draw_conditions.py of tests/literature"
     unknown = set(arguments) - names_of_checks()
     return f"no such check: {', '.join(unknown)}" if unknown or not arguments else None
 
@@ -73,7 +73,7 @@ def training_complaint(program, words):
         path = pathlib.Path(folder) / "settings.json"
         path.write_text(json.dumps(settings), "utf-8")
         for command in ([program, "train", str(path), "--text", str(METHODS), "--out", folder],
-                        [sys.executable, "scripts/word_frequencies.py", folder]):
+                        [sys.executable, "tests/literature/word_frequencies.py", folder]):
             ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
             if ended.returncode != 0:
                 return ended.stderr.strip() or f"{command[1]}: exit {ended.returncode}"

@@ -10,7 +10,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "tests/literature"), str(ROOT / "scripts")]
 
 import chinese_pages  # noqa: E402
 import draw_literature  # noqa: E402

@@ -34,7 +34,7 @@ class Arguments(unittest.TestCase):
 
     def test_a_wheel_that_is_not_there(self):
         self.assertIn("there is no file /none.whl",
-                      self.refusal("scripts/check_wheel.sh", "/none.whl"))
+                      self.refusal("tests/check_wheel.sh", "/none.whl"))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def written(files, root, check=False):
     """(exit status, printed lines) of write()."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        status = page_blocks.write(files, check, "draw_x.py", root)
+        status = page_blocks.write(files, check, "scripts/draw_x.py", root)
     return status, out.getvalue().splitlines()
 
 

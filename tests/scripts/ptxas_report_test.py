@@ -1,10 +1,10 @@
-"""Tests of scripts/ptxas_report.py: registers by architecture, and spills by function."""
+"""Tests of tests/ptxas_report.py: registers by architecture, and spills by function."""
 
 import pathlib
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 import ptxas_report  # noqa: E402
 
 

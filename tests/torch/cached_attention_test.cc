@@ -120,7 +120,9 @@ TEST_P(Cached, EverySplitOfEveryTextGivesTheSame) {
                             .first_query = sequence.first_position,
                             .first_key = sequence.first_position};
       const Layer layer(shape_, whole);
-      sequence.q = layer.q.to(at::kFloat), sequence.k = keys_of(layer);
+      sequence.q = with_query_columns(*method_, layer.q.to(at::kFloat), layer.x.to(at::kFloat),
+                                      /*layer=*/1, parameters);
+      sequence.k = keys_of(layer);
       sequence.v = layer.v.to(at::kFloat);
       sequence.out =
           attend_with(*method_, sequence.q, sequence.k, sequence.v, whole, /*layer=*/1, parameters);

@@ -23,6 +23,8 @@ std::vector<MethodCase> method_cases() {
   std::vector<MethodCase> result;
   for (const MethodInfo& info : methods())
     result.push_back({info.name, info.name, subject(info.name).options});
+  result.push_back(
+      {"inkling_2", "inkling", R"({"columns": 3, "reach": 6, "flavour": "inkling2"})"});
   result.push_back({"alibi_bloom", "alibi", R"({"flavour": "bloom"})", /*masked=*/true});
   for (MethodCase& c : result) {
     // Tables for 64 positions become tables for 4096.
@@ -52,6 +54,7 @@ MethodOnBackend::Inputs MethodOnBackend::inputs_of(const Layout& layout,
   const auto given = [&](const at::Tensor& x) { return x.to(type_).to(options); };
   Inputs inputs = {.differentiable = {given(layer.q), given(layer.k), given(layer.v)},
                    .seen = given(layer.seen),
+                   .x = given(layer.x),
                    .d_out = given(normal(layer.q.sizes().vec(), 5)),
                    .layout = layout};
   for (const at::Tensor& x : random_parameters(*method_)) inputs.differentiable.push_back(given(x));
@@ -64,7 +67,8 @@ at::Tensor MethodOnBackend::forward(const Inputs& inputs) const {
   const auto& all = inputs.differentiable;
   const Parameters parameters = Parameters(all).subspan(3);
   const at::Tensor k = with_key_columns(*method_, all[1], inputs.seen, 1, parameters);
-  return attend_with(*method_, all[0], k, all[2], inputs.layout, 1, parameters);
+  const at::Tensor q = with_query_columns(*method_, all[0], inputs.x, 1, parameters);
+  return attend_with(*method_, q, k, all[2], inputs.layout, 1, parameters);
 }
 
 MethodOnBackend::Outcome MethodOnBackend::run(const Inputs& inputs) const {

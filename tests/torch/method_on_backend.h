@@ -54,7 +54,7 @@ class MethodOnBackend : public ::testing::TestWithParam<std::tuple<MethodCase, B
 
   struct Inputs {
     Tensors differentiable;  // q, k, v and the parameters
-    at::Tensor seen, d_out;
+    at::Tensor seen, x, d_out;
     Layout layout;
   };
 

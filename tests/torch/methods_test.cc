@@ -31,9 +31,12 @@ class EveryMethod : public ::testing::TestWithParam<std::string> {
     return attend_with(*method_, q, k, v, layout, /*layer=*/1, parameters_);
   }
   at::Tensor attend(const Layer& layer, const Layout& layout) const {
-    return attend(layer.q, keys(layer), layer.v, layout);
+    return attend(queries(layer), keys(layer), layer.v, layout);
   }
-  // Keys with the columns that the method adds to them.
+  // Queries and keys with the columns that the method adds to them.
+  at::Tensor queries(const Layer& layer) const {
+    return with_query_columns(*method_, layer.q, layer.x, /*layer=*/1, parameters_);
+  }
   at::Tensor keys(const Layer& layer) const {
     return with_key_columns(*method_, layer.k, layer.seen, /*layer=*/1, parameters_);
   }
@@ -62,11 +65,11 @@ TEST_P(EveryMethod, GradientsAgreeWithDifferences) {
       const Parameters parameters = Parameters(values).subspan(5);
       Tensors outputs = {method_->embed(values[0], p, parameters).flatten(),
                          method_->embed_last(values[0], p, parameters).flatten(),
-                         values[4].flatten()};  // few methods make key columns of the input
+                         values[4].flatten()};  // few methods make columns of the inputs
       for (int64_t number = 0; number < shape_.layers; ++number) {
         const at::Tensor k = with_key_columns(*method_, values[2], values[4], number, parameters);
-        outputs.push_back(
-            attend_with(*method_, values[1], k, values[3], p, number, parameters).flatten());
+        const at::Tensor q = with_query_columns(*method_, values[1], values[0], number, parameters);
+        outputs.push_back(attend_with(*method_, q, k, values[3], p, number, parameters).flatten());
       }
       return at::cat(outputs);
     };
@@ -109,7 +112,7 @@ TEST_P(EveryMethod, OneByOneIsChunkByChunkIsAllAtOnce) {
     for (int64_t first = 0; first < whole.queries; first += chunk) {
       const int64_t last = std::min(first + chunk, whole.queries);
       const Layout part = {.batch = 2, .queries = last - first, .keys = last, .first_query = first};
-      const at::Tensor part_out = attend(layer.q.slice(2, first, last), k.slice(2, 0, last),
+      const at::Tensor part_out = attend(queries(layer).slice(2, first, last), k.slice(2, 0, last),
                                          layer.v.slice(2, 0, last), part);
       EXPECT_LE(largest_difference(part_out, out.slice(2, first, last)), kSame);
       const at::Tensor part_embedded = embed(layer.x.slice(1, first, last), part);
@@ -128,7 +131,7 @@ TEST_P(EveryMethod, SharedKeyHeadsAreRepeatedOnes) {
   const at::Tensor k = with_key_columns(*of_all, layer.k.repeat_interleave(2, 1), layer.seen,
                                         /*layer=*/1, parameters_);
   const at::Tensor all_heads =
-      attend_with(*of_all, layer.q, k, layer.v.repeat_interleave(2, 1), p, 1, parameters_);
+      attend_with(*of_all, queries(layer), k, layer.v.repeat_interleave(2, 1), p, 1, parameters_);
   EXPECT_LE(largest_difference(attend(layer, p), all_heads), kSame);
 }
 
@@ -142,9 +145,9 @@ TEST_P(EveryMethod, PackedTextsAreSeparateTexts) {
                            .packed_keys = {0, 5, 5, 14}};
     const Layer layer(shape_, packed);
     const at::Tensor out = attend(layer, packed), embedded = embed(layer.x, packed);
-    const at::Tensor k = keys(layer);
+    const at::Tensor k = keys(layer), q = queries(layer);
     for (const Frame& sequence : sequences(packed)) {
-      const auto queries = [&](const at::Tensor& x, int64_t dim) {
+      const auto own = [&](const at::Tensor& x, int64_t dim) {
         return x.narrow(dim, sequence.query_row, sequence.queries);
       };
       const auto seen = [&](const at::Tensor& x) {
@@ -154,10 +157,10 @@ TEST_P(EveryMethod, PackedTextsAreSeparateTexts) {
                             .keys = sequence.keys,
                             .first_query = sequence.query_position,
                             .causal = causal};
-      const at::Tensor one = attend(queries(layer.q, 2), seen(k), seen(layer.v), alone);
-      EXPECT_LE(largest_difference(one, queries(out, 2)), kSame);
-      const at::Tensor one_embedded = embed(queries(layer.x, 1), alone);
-      EXPECT_LE(largest_difference(one_embedded, queries(embedded, 1)), kSame);
+      const at::Tensor one = attend(own(q, 2), seen(k), seen(layer.v), alone);
+      EXPECT_LE(largest_difference(one, own(out, 2)), kSame);
+      const at::Tensor one_embedded = embed(own(layer.x, 1), alone);
+      EXPECT_LE(largest_difference(one_embedded, own(embedded, 1)), kSame);
     }
   }
 }
@@ -168,7 +171,7 @@ TEST_P(EveryMethod, Float32IsNearFloat64) {
   std::vector<at::Tensor> narrow;
   for (const at::Tensor& parameter : parameters_) narrow.push_back(parameter.to(at::kFloat));
   const auto to_float = [](const at::Tensor& x) { return x.to(at::kFloat); };
-  const at::Tensor out = attend_with(*method_, to_float(layer.q), to_float(keys(layer)),
+  const at::Tensor out = attend_with(*method_, to_float(queries(layer)), to_float(keys(layer)),
                                      to_float(layer.v), p, 1, narrow);
   EXPECT_EQ(out.scalar_type(), at::kFloat);
   EXPECT_LE(largest_difference(out, attend(layer, p)), 1e-5);

@@ -44,6 +44,9 @@ struct Case {
   at::ScalarType type = at::kFloat;
   bool sink = false, key_bias = false, hides_keys = false;
   CallTerms terms = {};  // but sink and key_bias
+  // How many times as large as the gradient of a parameter the terms are of which it is the sum:
+  // their rounding errors do not cancel as they do.
+  double cancelled = 1;
 
   std::string title() const {
     std::ostringstream out;
@@ -121,7 +124,8 @@ Results results_of(const Case& c, const Inputs& in, Attend&& attend) {
     parameters.pop_back();
   }
   const at::Tensor k = with_key_columns(*in.method, leaves[1], leaves[3], kLayer, parameters);
-  const auto [out, lse] = attend(leaves[0], k, leaves[2], Parameters(parameters), terms);
+  const at::Tensor q = with_query_columns(*in.method, leaves[0], leaves[3], kLayer, parameters);
+  const auto [out, lse] = attend(q, k, leaves[2], Parameters(parameters), terms);
   // Gradients of lse where a query sees a key.
   const at::Tensor seen = lse > -1e30;
   const Tensors found = torch::autograd::grad(
@@ -183,7 +187,9 @@ std::string differences(const Case& c, Shards shards, const Group& group) {
   // that cancel.
   const auto compare = [&](const std::string& what, const at::Tensor& got,
                            const at::Tensor& expected, const at::Tensor& truth) {
-    const double bound = c.type == at::kDouble ? 1e-12 : std::max(1e-6, 4 * error(expected, truth));
+    const double least = 1e-6 * (what.starts_with("parameter") ? c.cancelled : 1);
+    const double bound =
+        c.type == at::kDouble ? 1e-12 : std::max(least, 4 * error(expected, truth));
     if (const double off = error(got, expected); !(off <= bound))
       out << c.title() << (shards == Shards::kZigzag ? " zigzag: " : " contiguous: ") << what
           << " off by " << off << "\n";
@@ -222,8 +228,11 @@ void expect_no_differences(int size, const std::vector<Case>& cases,
 std::vector<Case> every_method(at::ScalarType type, const std::vector<bool>& causal) {
   std::vector<Case> cases;
   for (const MethodInfo& info : methods())
-    for (const bool hides_future : causal)
-      cases.push_back({info.name, subject(info.name).options, hides_future, type});
+    for (const bool hides_future : causal) {
+      Case c = {info.name, subject(info.name).options, hides_future, type};
+      if (info.name == "wavlm") c.cancelled = 10;  // its gates', 3 to 60 times in 20 draws
+      cases.push_back(c);
+    }
   return cases;
 }
 
@@ -274,6 +283,9 @@ TEST(Ring, GivesMethodsTheWholeSequence) {
              {"window", R"({"window": 5, "sinks": 2, "options": {"train": true}})"}}) {
       cases.push_back({name, options, causal});
     }
+  // A sink for each query.
+  const std::string second = R"({"columns": 3, "reach": 6, "flavour": "inkling2"})";
+  for (const bool causal : {true, false}) cases.push_back({"inkling", second, causal, at::kDouble});
   expect_no_differences(4, cases);
 }
 

@@ -18,9 +18,8 @@ def main(arguments=None):
         nargs="*",
         help="folders of golden cases, or single files (default: the cases of the package)",
     )
-    parser.add_argument(
-        "--library", default="sextant", help="the module to test (default: sextant)"
-    )
+    parser.add_argument("--library", default="sextant",
+                        help="the module to test (default: sextant)")
     parser.add_argument("--json", action="store_true", help="print results as JSON")
     options = parser.parse_args(arguments)
     try:

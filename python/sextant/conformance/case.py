@@ -166,8 +166,7 @@ class Case:
         if not wanted:
             return
         # The graph is retained for cases that differentiate several losses.
-        grads = torch.autograd.grad(
-            loss, list(wanted.values()), allow_unused=True, retain_graph=True
-        )
+        grads = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True,
+                                    retain_graph=True)
         for (key, leaf), grad in zip(wanted.items(), grads):
             self.expect(key, torch.zeros_like(leaf) if grad is None else grad, self.arrays[key])

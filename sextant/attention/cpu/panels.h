@@ -70,10 +70,12 @@ struct Panels {
 struct QueryTile {
   const BatchFrame* block = nullptr;
   int64_t head = 0, first = 0, rows = 0;
-  const float* plain = nullptr;
   const float* const* rotated = nullptr;    // [rotations]; in pairs if products are of pairs
   const float* const* imaginary = nullptr;  // the same for q_imag; null without a modulus
-  bool in_rows = false;                     // the sets are [rows][depth16] instead of panels
+  // The rows that meet A, in panels or rows of table_columns16(): plain, or those of r.
+  const float* of_tables = nullptr;
+  const float* axis_products = nullptr;  // with A of the axes, [rows][axis_columns]; or null
+  bool in_rows = false;                  // the sets are [rows][depth16] instead of panels
 };
 
 // The keys of one unit.

@@ -103,6 +103,11 @@ HWY_INLINE void pack_panel_of(const FrameRows& rows, const HostRows<float>& x, i
   });
 }
 
+// Rows of the type of the computation.
+HWY_INLINE HostRows<float> rows_of(const HostView<const float>& x) {
+  return HostRows<float>(AnyView<const float>(View<const float>(x)));
+}
+
 // Packs all panels of those rows of x, times factor: plain, and in some rotations.
 HWY_INLINE void pack_rows(const FrameRows& rows, const HostRows<float>& x, int64_t head,
                           float factor, const Panels& to, RotationsSeen rotations = kAllRotations) {

@@ -1,6 +1,7 @@
 #include "sextant/attention/cpu/problem.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "sextant/attention/cpu/parallel.h"
 #include "sextant/base/simd/amx.h"
@@ -31,6 +32,81 @@ PackedBias numbers(const Table<float>& table, const Diagonals& diagonals, Worksp
               std::fill(to + end, to + n.stride, at(diagonals.count - 1));
             });
   return n;
+}
+
+// The least and the greatest of `rows` positions of each of `entries`, in frames alone.
+struct Positions {
+  int64_t first = kFarthestPosition, last = -kFarthestPosition;
+
+  void include(const int64_t* positions, int64_t count) {
+    for (int64_t n = 0; n < count; ++n) {
+      first = std::min(first, positions[n]);
+      last = std::max(last, positions[n]);
+    }
+  }
+};
+
+// A row of products with A holds the positions of keys of each axis, between margins that vectors
+// of keys beyond a frame's last may reach.
+PackedAxis packed_axis(const HostScore<float>& s, const PositionAxis& axis, int64_t& columns,
+                       int64_t& values, Workspace& memory) {
+  PackedAxis packed = {.axis = &axis};
+  Positions queries, keys;
+  const int64_t rows = key_rows(s), entries = axis.key_batch_stride == 0 ? 1 : s.q.batch;
+  const auto each_entry = [&](const Frame& frame, auto&& f) {
+    const int64_t from = frame.batch == kEveryBatch ? 0 : frame.batch;
+    const int64_t to = frame.batch == kEveryBatch ? s.q.batch : from + 1;
+    for (int64_t b = from; b < to; ++b) f(b);
+  };
+  for (const Frame& frame : s.frames)
+    each_entry(frame, [&](int64_t b) {
+      queries.include(axis.query_positions + b * axis.query_batch_stride + frame.query_row,
+                      frame.queries);
+      keys.include(axis.key_positions + b * axis.key_batch_stride + frame.key_row, frame.keys);
+    });
+  if (queries.first > queries.last || keys.first > keys.last) queries = keys = {0, 0};
+  packed.first_key = keys.first;
+  packed.keys = keys.last - keys.first + 1;
+  packed.last_query = queries.last;
+  packed.column = columns + kLanes;
+  if (!axis.on_query.empty()) columns = round_up(packed.column + packed.keys + kLanes, kLanes);
+  packed.at = values + kLanes;
+  packed.values = packed.keys + queries.last - queries.first;
+  if (!axis.bias.empty()) values = round_up(packed.at + packed.values + kLanes, kLanes);
+  auto* const maps = reinterpret_cast<RowMap*>(
+      memory.floats(entries * round_up(sizeof(RowMap), kLanes) / int64_t{sizeof(float)}));
+  const auto row_at = std::span(reinterpret_cast<int32_t*>(memory.floats(entries * rows + 1)),
+                                static_cast<size_t>(entries * rows));
+  std::ranges::fill(row_at, 0);  // keys in no frame
+  for (const Frame& frame : s.frames)
+    each_entry(frame, [&](int64_t b) {
+      if (entries == 1) b = 0;
+      for (int64_t j = frame.key_row; j < frame.key_row + frame.keys; ++j)
+        row_at[static_cast<size_t>(b * rows + j)] = static_cast<int32_t>(
+            axis.key_positions[b * axis.key_batch_stride + j] - packed.first_key);
+    });
+  for (int64_t b = 0; b < entries && rows > 0; ++b)
+    std::construct_at(
+        maps + b, row_at.subspan(static_cast<size_t>(b * rows), static_cast<size_t>(rows)), rows,
+        /*backwards=*/false, /*rotate_rows=*/0, memory);
+  packed.maps = maps;
+  return packed;
+}
+
+// The values of b by distance on each axis.
+AxisBias axis_values(const HostView<const float>& rows, std::span<const PackedAxis> axes,
+                     int64_t stride, Workspace& memory) {
+  AxisBias bias;
+  if (!rows || axes.empty()) return bias;
+  bias.heads = rows.heads;
+  bias.stride = stride;
+  bias.data = memory.floats(bias.heads * stride);
+  std::fill_n(bias.data, bias.heads * stride, 0.0F);
+  for (const PackedAxis& axis : axes)
+    for (int64_t h = 0; h < bias.heads; ++h)
+      axis.each_value(
+          [&](int32_t row, int64_t at) { bias.data[h * stride + at] = rows(0, h, row, 0); });
+  return bias;
 }
 
 struct Reading {
@@ -105,6 +181,18 @@ Problem::Problem(const HostScore<float>& s, Pass pass, const PassPlan& plan, int
                    {.rows = backward, .factor = scale, .backwards = true, .any_row_order = true},
                    memory, executor);
   on_value = vectors(s.on_value, s.diagonals, {.rows = !backward}, memory, executor);
+  if (!s.axis_bias && !s.axis_on_query && !s.table_query) return;
+  table_query16 = s.table_query ? round_up(s.table_query.columns, kLanes) : 0;
+  const auto count = static_cast<int64_t>(s.axes.size());
+  axes = {reinterpret_cast<PackedAxis*>(
+              memory.floats(count * round_up(sizeof(PackedAxis), kLanes) / int64_t{sizeof(float)})),
+          s.axes.size()};
+  int64_t values = 0;
+  for (size_t n = 0; n < axes.size(); ++n)
+    std::construct_at(&axes[n], packed_axis(s, s.axes[n], axis_columns, values, memory));
+  axis_bias = axis_values(s.axis_bias, axes, values, memory);
+  axis_on_query = vectors({s.axis_on_query, {}}, {.count = s.axis_on_query.rows},
+                          {.rows = backward}, memory, executor);
 }
 
 }  // namespace sextant::cpu

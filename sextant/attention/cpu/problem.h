@@ -67,6 +67,54 @@ struct PackedTable {
   }
 };
 
+// The keys of an axis of positions, and its values by distance, so that the bias of query i and
+// key j is from_query(h, b, i)[row of key j]: rows of keys are their positions, counted from the
+// least one.
+struct PackedAxis {
+  const PositionAxis* axis = nullptr;
+  int64_t first_key = 0, keys = 0;  // the least position of a key, and how many there are up to
+                                    // the greatest
+  int64_t last_query = 0;           // the greatest position of a query
+  const RowMap* maps = nullptr;     // of key rows to positions, [batch or 1]
+  int64_t column = 0;               // of the first key's position in a row of products with A
+  // By distance, from that of last_query and first_key on; 0 where there is no row.
+  int64_t values = 0;  // their number, margins included
+  int64_t at = 0;      // their place in each head of AxisBias
+
+  const RowMap& map(int64_t b) const { return maps[axis->key_batch_stride == 0 ? 0 : b]; }
+  // How far a query's values begin behind the first.
+  int64_t offset(int64_t b, int64_t query) const {
+    return last_query - axis->query_positions[b * axis->query_batch_stride + query];
+  }
+  // Calls f(a row of the table, the place of its value in a head of AxisBias) for each distance
+  // that has a row.
+  template <class F>
+  void each_value(F&& f) const {
+    const std::span<const int32_t> row_at = axis->bias;
+    const int64_t first = axis->distances.index(last_query - first_key);
+    const int64_t to = std::min<int64_t>(values, std::ssize(row_at) - first);
+    for (int64_t n = std::max<int64_t>(0, -first); n < to; ++n)
+      if (const int32_t row = row_at[static_cast<size_t>(first + n)]; row >= 0) f(row, at + n);
+  }
+  // The index in axis->distances of a query and the first key.
+  int64_t first_distance(int64_t b, int64_t query) const {
+    return axis->distances.index(axis->query_positions[b * axis->query_batch_stride + query] -
+                                 first_key);
+  }
+};
+
+// b of all axes, by distance.
+struct AxisBias {
+  int64_t heads = 0;  // 0: absent
+  int64_t stride = 0;
+  float* data = nullptr;
+
+  explicit operator bool() const { return heads > 0; }
+  int64_t size() const { return stride; }  // of a head
+  int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
+  const float* head(int64_t h) const { return data + head_index(h) * stride; }
+};
+
 struct Problem {
   const HostScore<float>& score;
   float scale = 1;
@@ -83,7 +131,18 @@ struct Problem {
   const Phases& phases;
   PackedBias weight, bias;
   PackedTable on_query, on_key, on_value;
+  std::span<PackedAxis> axes;
+  int64_t axis_columns = 0;  // of a query's products with A of all axes, by position of a key
+  AxisBias axis_bias;
+  PackedTable axis_on_query;  // its rows in the order of the operand
+  int64_t table_query16 = 0;  // columns of r; 0: there is none
   KeyBiasOrigins origins;
+
+  // The columns of rows that meet A, as they are packed.
+  int64_t table_columns16() const { return table_query16 > 0 ? table_query16 : depth16; }
+  // Whether q without rotation meets A.
+  bool reads_plain_queries() const { return table_query16 == 0 && (on_query || axis_on_query); }
+  bool has_axis_terms() const { return axis_bias || axis_on_query; }
 
   // unit: that of `plan`, or, without growth, any other.
   Problem(const HostScore<float>& score, Pass pass, const PassPlan& plan, int64_t unit,

@@ -40,6 +40,9 @@ class RowMap {
 
   bool rows_reversed() const { return rows_reversed_; }
 
+  // The same object serves rows of keys for diagonals, whose table rows are their positions on an
+  // axis (PackedAxis).
+
   // The rows of the diagonals from `diagonal`, at least -kMargin, on.
   const int32_t* rows(int64_t diagonal) const { return row_ + kMargin + diagonal; }
 

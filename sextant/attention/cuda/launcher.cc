@@ -2,14 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 #include "sextant/attention/dropout_words.h"
 #include "sextant/attention/operand_list.h"
+#include "sextant/base/error.h"
 #include "sextant/base/random.h"
 
 namespace sextant::cuda {
 namespace {
+
+// Throws Error for operands that no kernel reads.
+void refuse_unserved(const Operands<float>& o) {
+  for (const auto& [name, given] : {std::pair{"axis_bias", static_cast<bool>(o.axis_bias)},
+                                    {"axis_on_query", static_cast<bool>(o.axis_on_query)},
+                                    {"table_query", static_cast<bool>(o.table_query)},
+                                    {"query_sink", static_cast<bool>(o.query_sink)}})
+    if (given)
+      fail(
+          "attention: " + std::string(name) +
+          ": expected none for the backend \"cuda\", whose kernels do not read it, but got a view");
+}
 
 Stored stored_as(DType dtype) {
   switch (dtype) {
@@ -102,6 +117,7 @@ Launcher::Launcher(const Machine& machine, const Operands<float>& operands,
       own_(device_plan(plan)),
       guard_(own_.lock()),
       stream_(stream) {
+  refuse_unserved(operands);
   const Plan& host = plan.plan();
   a_.batch = static_cast<int32_t>(shape_.batch);
   a_.heads = static_cast<int32_t>(shape_.heads);

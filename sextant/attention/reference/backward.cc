@@ -11,6 +11,7 @@ namespace {
 struct HeadGrad {
   Rows q, k, v, q_imag;
   Rows weight, bias, on_query, on_key, on_value, query_bias, key_bias;
+  Rows axis_bias, axis_on_query, table_query, query_sink;
   std::vector<Rows> q_turned, k_turned, q_imag_turned;  // rotated; one per sweep
   double sink = 0;
 
@@ -20,7 +21,7 @@ struct HeadGrad {
     each_differentiable([&](auto operand) {
       if constexpr (operand.has(Axis::kRows))
         operand.of(*this) = like(operand.of(s).rows);
-      else if constexpr (operand.has(Axis::kBatch))
+      else if constexpr (operand.axis(1) != Axis::kNone)
         operand.of(*this) = like(operand.of(s));
     });
     q_turned.assign(s.sweeps.size(), q);
@@ -29,16 +30,31 @@ struct HeadGrad {
   }
 };
 
+// Adds the contributions of e, the gradient of table_product(), to those of A and of q or r.
+template <class T>
+void add_query_tables(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, double e,
+                      HeadGrad& grad) {
+  const HostScore<T>& s = head.s;
+  double* const query = (s.table_query ? grad.table_query : grad.q).row(i);
+  for (int64_t c = 0; head.on_query && c < head.on_query.columns(); ++c) {
+    query[c] += e * head.on_query(diagonal, c);
+    grad.on_query.row(head.on_query.row(diagonal))[c] += e * head.of_table_query(i, c);
+  }
+  const HostView<const T>& rows = s.axis_on_query;
+  if (!rows) return;
+  head.each_axis_row(&PositionAxis::on_query, i, j, [&](int64_t row) {
+    for (int64_t c = 0; c < rows.columns; ++c) {
+      query[c] += e * static_cast<double>(rows(0, rows.heads == 1 ? 0 : head.h, row, c));
+      grad.axis_on_query.row(row)[c] += e * head.of_table_query(i, c);
+    }
+  });
+}
+
 // Adds the contributions of e, the gradient of the real part of p_ij, to the tables' gradients.
 template <class T>
 void add_tables(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, double e,
                 HeadGrad& grad) {
-  if (head.on_query)
-    for (int64_t c = 0; c < head.on_query.columns(); ++c) {
-      grad.q.row(i)[c] += e * head.on_query(diagonal, c);
-      grad.on_query.row(head.on_query.row(diagonal))[c] +=
-          e * static_cast<double>(head.s.q(head.b, head.h, i, c));
-    }
+  if (!head.s.table_query) add_query_tables(head, i, j, diagonal, e, grad);
   if (head.on_key)
     for (int64_t c = 0; c < head.on_key.columns(); ++c) {
       grad.k.row(j)[c] += e * head.on_key(diagonal, c);
@@ -54,6 +70,10 @@ void add_score(const Head<T>& head, size_t n, int64_t i, int64_t j, int64_t diag
                const typename Head<T>::Product& p, double ds, HeadGrad& grad) {
   const HostScore<T>& s = head.s;
   if (head.bias) grad.bias.row(head.bias.row(diagonal))[0] += ds;
+  if (s.axis_bias)
+    head.each_axis_row(&PositionAxis::bias, i, j,
+                       [&](int64_t row) { grad.axis_bias.row(row)[0] += ds; });
+  if (s.table_query) add_query_tables(head, i, j, diagonal, ds, grad);
   if (s.query_bias) grad.query_bias.row(i)[diagonal] += ds;
   if (s.key_bias) grad.key_bias.row(j)[0] += ds;
   const double dx = ds * head.cap_slope(head.capped(p, diagonal));  // x = scale w[d] p
@@ -96,7 +116,9 @@ void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
   for (int64_t c = 0; c < d_out.columns; ++c)
     weighted += static_cast<double>(d_out(head.b, head.h, i, c)) *
                 static_cast<double>(result.out(head.b, head.h, i, c));
-  grad.sink -= std::exp(head.sink(i) - lse) * weighted;
+  const double of_sink = -std::exp(head.sink(i) - lse) * weighted;
+  grad.sink += of_sink;
+  if (head.s.query_sink) grad.query_sink.row(i)[0] += of_sink;
   head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
     const typename Head<T>::Product product = head.product(n, i, j, diagonal);
     const double p = std::exp(head.score(product, i, j, diagonal) - lse);
@@ -131,7 +153,7 @@ void attend_backward_all(const HostScore<T>& s, const HostAttended<const T>& res
   const auto each_view = [](auto&& f) {
     size_t n = 0;
     each_differentiable([&](auto operand) {
-      if constexpr (operand.has(Axis::kBatch) || operand.has(Axis::kRows)) f(operand, n++);
+      if constexpr (operand.axis(1) != Axis::kNone) f(operand, n++);
     });
   };
   each_view([&](auto operand, size_t) { sums.emplace_back(operand.of(grad)); });

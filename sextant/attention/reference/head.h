@@ -2,7 +2,7 @@
 // term by term,
 //
 //   p = <R q, R k> + q.A[d] + k.B[d]          (or |p + i p'| with q_imag)
-//   s = tau(scale w[d] p) + b[d] + beta_i[d] + c_j
+//   s = tau(scale w[d] p) + b[d] + r.A[d] + beta_i[d] + c_j
 //   o = sum_j e^s m_ij (v + C[d]) / (e^sink + sum_j e^s)
 #pragma once
 
@@ -131,6 +131,44 @@ struct Head {
     return static_cast<double>(x.element(stored_row(s, b, row), key_head, column));
   }
 
+  // Calls f(row) for the row of a table of the axes that a query and a key meet on each of them.
+  template <class F>
+  void each_axis_row(std::span<const int32_t> PositionAxis::*map, int64_t i, int64_t j,
+                     F&& f) const {
+    for (const PositionAxis& axis : s.axes) {
+      const std::span<const int32_t> row_at = axis.*map;
+      if (row_at.empty()) continue;
+      const int32_t row = row_at[static_cast<size_t>(axis_index(axis, b, i, j))];
+      if (row >= 0) f(int64_t{row});
+    }
+  }
+  // The query's element that meets A.
+  double of_table_query(int64_t i, int64_t c) const {
+    return static_cast<double>(s.table_query ? s.table_query(b, h, i, c) : s.q(b, h, i, c));
+  }
+  // q . A[d], or r . A[d].
+  double table_product(int64_t i, int64_t j, int64_t diagonal) const {
+    double sum = 0;
+    for (int64_t c = 0; on_query && c < on_query.columns(); ++c)
+      sum += of_table_query(i, c) * on_query(diagonal, c);
+    if (!s.axis_on_query) return sum;
+    const HostView<const T>& rows = s.axis_on_query;
+    each_axis_row(&PositionAxis::on_query, i, j, [&](int64_t row) {
+      for (int64_t c = 0; c < rows.columns; ++c)
+        sum += of_table_query(i, c) * static_cast<double>(rows(0, rows.heads == 1 ? 0 : h, row, c));
+    });
+    return sum;
+  }
+  // b[d].
+  double distance_bias(int64_t i, int64_t j, int64_t diagonal) const {
+    double sum = bias ? bias(diagonal, 0) : 0;
+    if (!s.axis_bias) return sum;
+    each_axis_row(&PositionAxis::bias, i, j, [&](int64_t row) {
+      sum += static_cast<double>(s.axis_bias(0, s.axis_bias.heads == 1 ? 0 : h, row, 0));
+    });
+    return sum;
+  }
+
   // The factors by which growth multiplies the product of columns c of q_i and k_j: all 1 without
   // growth.
   std::vector<double> growth(size_t n, int64_t i, int64_t j) const {
@@ -159,9 +197,7 @@ struct Head {
       p.real += q[n].row(i)[c] * key;
       if (s.q_imag) p.imaginary += q_imag[n].row(i)[c] * key;
     }
-    if (on_query)
-      for (int64_t c = 0; c < on_query.columns(); ++c)
-        p.real += static_cast<double>(s.q(b, h, i, c)) * on_query(diagonal, c);
+    if (!s.table_query) p.real += table_product(i, j, diagonal);
     if (on_key)
       for (int64_t c = 0; c < on_key.columns(); ++c)
         p.real += stored(s.k, j, c) * on_key(diagonal, c);
@@ -182,7 +218,8 @@ struct Head {
 
   // The score s_ij minus origin(i).
   double score(const Product& p, int64_t i, int64_t j, int64_t diagonal) const {
-    return capped(p, diagonal) + (bias ? bias(diagonal, 0) : 0) +
+    return capped(p, diagonal) + distance_bias(i, j, diagonal) +
+           (s.table_query ? table_product(i, j, diagonal) : 0) +
            (s.query_bias ? static_cast<double>(s.query_bias(b, h, i, diagonal)) : 0) +
            (s.key_bias ? s.key_bias(b, h, j, 0) - origin(i) : 0);
   }
@@ -219,8 +256,8 @@ struct Head {
   // The number subtracted from the scores and the lse of query i.
   double origin(int64_t i) const { return origins.at(b, h, i); }
   double sink(int64_t i) const {
-    return s.sink.empty() ? -kInfinity
-                          : static_cast<double>(s.sink[static_cast<size_t>(h)]) - origin(i);
+    const double sink = sink_of(s, b, h, i);
+    return sink == -kInfinity ? sink : sink - origin(i);
   }
 };
 

@@ -3,7 +3,6 @@
 #include "sextant/base/simd/target.h"
 
 #include <atomic>
-#include <cstdint>
 #include <cstdlib>
 #include <string>
 

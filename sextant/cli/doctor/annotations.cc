@@ -16,7 +16,6 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"

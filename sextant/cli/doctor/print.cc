@@ -1,8 +1,7 @@
-// The report of `sextant doctor` in its three forms.
+// The report of `sextant doctor` as text and as a page.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "sextant/cli/doctor/report.h"
 #include "sextant/cli/explain/subject.h"
@@ -11,8 +10,6 @@
 namespace sextant::cli {
 namespace {
 
-using nlohmann::json;
-
 const std::vector<std::string> kColumns = {"layers",  "rotates", "rotated", "base",
                                            "stretch", "window",  "scale",   "verdict"};
 
@@ -20,7 +17,6 @@ std::string numbers_or_all(const std::vector<int64_t>& layers) {
   return layers.empty() ? "all" : layer_list(layers);
 }
 std::string number_or_dash(double value) { return value == 0 ? "-" : number(value); }
-json number_or_null(double value) { return value == 0 ? json() : json(value); }
 
 std::vector<std::string> cells_of(const LayerRow& row) {
   return {(row.kind.empty() ? "" : row.kind + ": ") + numbers_or_all(row.layers),
@@ -95,51 +91,6 @@ void print(const DoctorReport& report) {
           : fmt::format("{} {}{}", count, warns ? "warning" : "finding", count > 1 ? "s" : "");
   const std::string facts = report.facts_text();
   print_wrapped("verdict: " + verdict + (facts.empty() ? "" : " (" + facts + ")"));
-}
-
-std::string json_text(const DoctorReport& report) {
-  json layers = json::array(), findings = json::array(), unjudged = json::array();
-  for (const LayerRow& row : report.rows) {
-    layers.push_back({{"layers", row.layers},
-                      {"kind", row.kind},
-                      {"rotates", row.rotates},
-                      {"rotated", row.rotated},
-                      {"base", number_or_null(row.base)},
-                      {"stretch", row.stretch},
-                      {"window", row.window},
-                      {"scale", number_or_null(row.scale)},
-                      {"verdict", row.verdict}});
-  }
-  for (const ConfigFinding& found : report.result.findings) {
-    findings.push_back({{"layers", found.layers},
-                        {"kind", found.kind},
-                        {"field", found.field},
-                        {"expected", found.expected},
-                        {"got", found.got},
-                        {"cause", found.cause},
-                        {"severity", severity_of(found)}});
-  }
-  for (const Unjudged& entry : report.result.unjudged) {
-    unjudged.push_back({{"layers", entry.layers}, {"what", entry.what}, {"why", entry.why}});
-  }
-  json facts = json::array();
-  for (const JudgedFact& fact : report.facts) {
-    facts.push_back(
-        {{"fact", fact.fact}, {"status", fact.status}, {"layers", fact.layers}, {"why", fact.why}});
-  }
-  json versions = json::object();
-  for (const auto& [name, version] : report.versions) versions[name] = version;
-  return json({{"schema", 2},
-               {"subject", report.subject},
-               {"against", report.against},
-               {"versions", versions},
-               {"verdict", report.verdict()},
-               {"layers", layers},
-               {"findings", findings},
-               {"unjudged", unjudged},
-               {"notes", report.result.notes},
-               {"facts", facts}})
-      .dump(1, ' ', false, json::error_handler_t::replace);
 }
 
 chart::Report page_of(const DoctorReport& report) {

@@ -31,6 +31,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Unjudged, layers, what, why)
 
 namespace sextant::cli {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JudgedFact, fact, status, layers, why)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LayerRow, layers, kind, rotates, rotated, base, stretch, window,
+                                   scale, verdict)
 namespace {
 
 // A model that ran, as python/sextant/doctor/examine.py writes it.
@@ -277,6 +279,31 @@ DoctorReport report_of(const std::string& text, const std::string& where) {
     add_rows(report, read.configs[g], read.explained[g], model.layers[g]);
   }
   return report;
+}
+
+std::string json_text(const DoctorReport& report) {
+  using nlohmann::json;
+  json layers = report.rows, findings = report.result.findings, versions = json::object();
+  for (json& row : layers) {
+    for (const char* unknown : {"base", "scale"}) {
+      if (row[unknown] == 0) row[unknown] = nullptr;
+    }
+  }
+  for (size_t n = 0; n < findings.size(); ++n) {
+    findings[n]["severity"] = severity_of(report.result.findings[n]);
+  }
+  for (const auto& [name, version] : report.versions) versions[name] = version;
+  return json({{"schema", 2},
+               {"subject", report.subject},
+               {"against", report.against},
+               {"versions", versions},
+               {"verdict", report.verdict()},
+               {"layers", layers},
+               {"findings", findings},
+               {"unjudged", report.result.unjudged},
+               {"notes", report.result.notes},
+               {"facts", report.facts}})
+      .dump(1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace sextant::cli

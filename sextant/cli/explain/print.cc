@@ -288,7 +288,7 @@ std::string shortened(const std::string& name, size_t most) {
 
 std::string number(double x) { return fmt::format("{:.6g}", x); }
 
-void print_wrapped(const std::string& text) {
+std::vector<std::string> wrapped(const std::string& text) {
   constexpr size_t kWidth = 90;
   // The line begins with a label and spaces; further lines are indented to the text after them.
   const size_t label = text.find("  ");
@@ -296,19 +296,22 @@ void print_wrapped(const std::string& text) {
                            ? 0
                            : std::min(text.find_first_not_of(' ', label), text.size());
   std::istringstream words(text.substr(start));
-  std::string line = text.substr(0, start), word;
+  std::vector<std::string> lines{text.substr(0, start)};
+  std::string word;
   bool empty = true;
   while (words >> word) {
-    if (!empty && line.size() + 1 + word.size() > kWidth) {
-      lab::print("{}\n", line);
-      line = std::string(start, ' ');
+    if (!empty && lines.back().size() + 1 + word.size() > kWidth) {
+      lines.emplace_back(start, ' ');
       empty = true;
     }
-    line += (empty ? "" : " ");
-    line += word;
+    lines.back() += (empty ? "" : " ") + word;
     empty = false;
   }
-  lab::print("{}\n", line);
+  return lines;
+}
+
+void print_wrapped(const std::string& text) {
+  for (const std::string& line : wrapped(text)) lab::print("{}\n", line);
 }
 
 std::string layer_list(const std::vector<int64_t>& numbers) {

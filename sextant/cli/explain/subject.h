@@ -38,7 +38,9 @@ std::string layer_list(const std::vector<int64_t>& numbers);
 // The number of channel pairs with a frequency other than 0.
 int64_t moving_pairs(const Explained& numbers);
 
-// Prints to standard output in lines of at most 90 characters, broken at spaces.
+// Lines of at most 90 characters, broken at spaces.
+std::vector<std::string> wrapped(const std::string& text);
+// Prints them to standard output.
 void print_wrapped(const std::string& text);
 
 // Prints to standard output. all: one line per pair. legend: a sentence that explains the columns.

@@ -8,7 +8,6 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"
@@ -205,6 +204,7 @@ std::vector<lab::KnownMethod> methods_of_laboratory() {
 }
 
 PlottedMethod plot_by_scores(const std::string& method) {
+  if (on_grid(method)) return plot_by_grid(method);
   return {method,
           "By its scores, or by what it adds to the input",
           {{"heads", "number of heads", "4"},

@@ -41,7 +41,12 @@ ChosenPlot choose_plot(const PlottedMethod& method, const PlotRequest& request);
 std::vector<lab::KnownMethod> methods_of_laboratory();
 
 // Draws the vectors that the method adds to the input, or else its scores with one vector as query
-// and key at all positions. Parameters have their initial values.
+// and key at all positions; a method on a grid, by both distances. Parameters have their initial
+// values.
 PlottedMethod plot_by_scores(const std::string& method);
+
+// Whether the rows of the method are places of a grid, and the plot of such a method (by_grid.cc).
+bool on_grid(const std::string& method);
+PlottedMethod plot_by_grid(const std::string& method);
 
 }  // namespace sextant::cli

@@ -76,13 +76,12 @@ chart::Panels distance_panels(const PlotSubject& subject, const std::vector<Prod
     chart.height = 250;
     return chart;
   };
-  return {
-      .title = subject.title + ": products with and without W against distance",
-      .subtitle = subject.settings,
-      .parts = {part(std::move(without),
-                     "Without W. Percent: how much of the product's variance among earlier keys "
-                     "distance explains"),
-                part(std::move(behind), "Behind random W; the band is that of head 1")}};
+  return {.title = subject.title + ": products with and without W against distance",
+          .subtitle = subject.settings,
+          .parts = {part(std::move(without),
+                         "Without W. Percent: how much of the product's variance among earlier "
+                         "keys distance explains"),
+                    part(std::move(behind), "Behind random W; the band is that of head 1")}};
 }
 
 NumberTable explained_by_distance(const std::vector<Product>& products, int64_t count) {

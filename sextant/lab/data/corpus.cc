@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -249,11 +248,10 @@ std::vector<std::string_view> test_blocks(const Corpus& corpus, int64_t length, 
   const std::vector<std::string_view> places = test_places(corpus, length);
   const auto there = static_cast<int64_t>(places.size());
   if (there < blocks) {
-    fail(
-        fmt::format("text: expected {} blocks of {} bytes in the documents held out for the test, "
-                    "but there are {}: give more text, hold out a larger share, or test fewer or "
-                    "shorter blocks",
-                    blocks, length + 1, there));
+    fail(fmt::format(
+        "text: expected {} blocks of {} bytes in the documents held out for the test, but there "
+        "are {}: give more text, hold out a larger share, or test fewer or shorter blocks",
+        blocks, length + 1, there));
   }
   std::vector<std::string_view> chosen;
   for (int64_t n = 0; n < blocks; ++n) {
@@ -294,8 +292,8 @@ void check_text(std::string_view bytes, const std::string& file) {
   if (!binary && broken.count <= bytes.size() / kTextPerBroken) return;
   const Found& found = binary ? nul : broken;
   fail(fmt::format(
-      "{}: expected text in UTF-8, but got a file of {} bytes of which {} are {}, the "
-      "first at offset {}{}",
+      "{}: expected text in UTF-8, but got a file of {} bytes of which {} are {}, the first at "
+      "offset {}{}",
       file, bytes.size(), found.count, binary ? "NUL" : "not UTF-8", found.first, hint(bytes)));
 }
 

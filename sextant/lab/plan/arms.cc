@@ -9,7 +9,6 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -304,10 +303,9 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
     if (same == arms.end()) {
       arms.push_back(arm);
     } else if (same->method != arm.method) {
-      fail(
-          fmt::format("methods: {}: expected one label for each method (--arms names them), but "
-                      "got {} and {}",
-                      arm.label, same->method, arm.method));
+      fail(fmt::format(
+          "methods: {}: expected one label for each method (--arms names them), but got {} and {}",
+          arm.label, same->method, arm.method));
     }
   };
   // The arm whose weights are used: a requested method with that label, or else the method of that

@@ -9,7 +9,6 @@
 #include <set>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <variant>
 
 #include "sextant/base/error.h"
@@ -148,7 +147,6 @@ bool is_number(std::string_view text) {
 }  // namespace
 
 const char* name(Task task) { return name_in(kTasks, task); }
-Task task_named(const std::string& name) { return value_named(kTasks, "task", name); }
 
 const char* name(Objective objective) { return name_in(kObjectives, objective); }
 Objective objective_named(const std::string& name) {

@@ -71,9 +71,8 @@ Objective objective_named(const std::string& name);  // throws Error that lists 
 // On text, by objective: kText, kMasked. Beside each a small task: retrieval (kPairs), direction
 // (kDirection, retrieval_task.h).
 enum class Task { kText, kPairs, kMasked, kDirection };
-const char* name(Task task);               // "text", "pairs", "masked", "direction"
-Task task_named(const std::string& name);  // throws Error that lists these names
-bool is_on_text(Task task);                // kText or kMasked
+const char* name(Task task);  // "text", "pairs", "masked", "direction"
+bool is_on_text(Task task);   // kText or kMasked
 
 struct Settings {
   Objective objective = Objective::kCausal;

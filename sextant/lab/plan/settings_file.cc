@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <string>
 #include <toml.hpp>
 
 #include "sextant/base/error.h"

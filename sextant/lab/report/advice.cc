@@ -71,10 +71,9 @@ class Answer {
         fmt::format("**{} {}**: {} has a loss of {}", instruction(),
                     either(best.label, ranking_.ties), tied ? best.label : "it", loss_of(best));
     if (ranking_.retrieving.empty()) {
-      return text + fmt::format(
-                        ", the lowest of those that hold, but none of these finds half of "
-                        "the {}.",
-                        far_pairs());
+      return text +
+             fmt::format(", the lowest of those that hold, but none of these finds half of the {}.",
+                         far_pairs());
     }
     if (!best.accuracy) return text + ".";
     return text + fmt::format(" and finds {} of the {}.", percent(*best.accuracy), far_pairs());

@@ -138,69 +138,66 @@ LineChart training(const Part& methods, const Settings& settings) {
   return chart;
 }
 
-LineChart retrieval_chart(const Part& methods, const Settings& settings, const std::string& title,
-                          const chart::Axis& x, const std::vector<AtDistance>& asked,
-                          const auto& x_of) {
-  const RetrievalOptions& options = settings.retrieval;
-  LineChart chart{
-      .title = title,
-      .subtitle = fmt::format("trained to find pairs in sequences of {} tokens; {:.2f} by chance",
-                              options.length, 1.0 / kPairValues),
-      .x = x,
-      .y = {.label = "share of pairs found", .low = 0, .high = 1},
-      .markers = {{.x = static_cast<double>(options.length), .label = "training length"}}};
-  std::vector<double> places;
-  places.reserve(asked.size());
-  for (const AtDistance& at : asked) places.push_back(static_cast<double>(x_of(at)));
+// A line of accuracies for each method, at places on a logarithmic axis of tokens.
+LineChart small_task_chart(const Part& methods, const Settings& settings, LineChart chart,
+                           const std::vector<int64_t>& places, const auto& accuracy_at) {
+  chart.x.unit = "tokens";
+  chart.x.scale = Scale::kLog2;
+  chart.y.low = 0;
+  chart.y.high = 1;
+  chart.markers = {
+      {.x = static_cast<double>(settings.retrieval.length), .label = "training length"}};
+  const std::vector<double> x(places.begin(), places.end());
   for (const MethodResult* const method : methods) {
-    chart.series.push_back(series(line_name(*method, method->retrieval), places, [&](size_t n) {
-      return method->accuracy_at(asked[n].length, asked[n].distance)
-          .value_or(MeanInterval{.mean = NAN});
+    chart.series.push_back(series(line_name(*method, method->retrieval), x, [&](size_t n) {
+      return accuracy_at(*method, places[n]).value_or(MeanInterval{.mean = NAN});
     }));
   }
   return chart;
 }
 
+LineChart retrieval_chart(const Settings& settings, const std::string& title, const char* x) {
+  return {
+      .title = title,
+      .subtitle = fmt::format("trained to find pairs in sequences of {} tokens; {:.2f} by chance",
+                              settings.retrieval.length, 1.0 / kPairValues),
+      .x = {.label = x},
+      .y = {.label = "share of pairs found"}};
+}
+
 LineChart retrieval_by_distance(const Part& methods, const Settings& settings, int64_t length) {
-  std::vector<AtDistance> asked;
-  for (const int64_t distance : distances_in(length, settings.retrieval)) {
-    asked.push_back({.length = length, .distance = distance, .accuracy = {}});
-  }
-  return retrieval_chart(
-      methods, settings, fmt::format("Retrieval by distance in texts of {} tokens", length),
-      {.label = "distance from question to pair", .unit = "tokens", .scale = Scale::kLog2}, asked,
-      [](const AtDistance& at) { return at.distance; });
+  return small_task_chart(
+      methods, settings,
+      retrieval_chart(settings, fmt::format("Retrieval by distance in texts of {} tokens", length),
+                      "distance from question to pair"),
+      distances_in(length, settings.retrieval), [=](const MethodResult& method, int64_t distance) {
+        return method.accuracy_at(length, distance);
+      });
 }
 
 LineChart retrieval_by_length(const Part& methods, const Settings& settings) {
   const RetrievalOptions& options = settings.retrieval;
-  std::vector<AtDistance> asked;
-  for (const int64_t length : options.lengths) {
-    asked.push_back({.length = length, .distance = far_distance(length, options), .accuracy = {}});
-  }
-  return retrieval_chart(
-      methods, settings, "Retrieval at the beginning of texts, by length",
-      {.label = "length of the sequence", .unit = "tokens", .scale = Scale::kLog2}, asked,
-      [](const AtDistance& at) { return at.length; });
+  return small_task_chart(
+      methods, settings,
+      retrieval_chart(settings, "Retrieval at the beginning of texts, by length",
+                      "length of the sequence"),
+      options.lengths, [&](const MethodResult& method, int64_t length) {
+        return method.accuracy_at(length, far_distance(length, options));
+      });
 }
 
 LineChart direction_by_length(const Part& methods, const Settings& settings) {
   const RetrievalOptions& options = settings.retrieval;
-  LineChart chart{
-      .title = "Direction: marks tagged by what stands on their left",
-      .subtitle = fmt::format(
-          "trained in sequences of {} tokens; at most 0.50 without a sense of direction",
-          options.length),
-      .x = {.label = "length of the sequence", .unit = "tokens", .scale = Scale::kLog2},
-      .y = {.label = "share of marks tagged right", .low = 0, .high = 1},
-      .markers = {{.x = static_cast<double>(options.length), .label = "training length"}}};
-  const std::vector<double> places(options.lengths.begin(), options.lengths.end());
-  for (const MethodResult* const method : methods) {
-    chart.series.push_back(series(line_name(*method, method->retrieval), places, [&](size_t n) {
-      return method->mean_accuracy_at(options.lengths[n]).value_or(MeanInterval{.mean = NAN});
-    }));
-  }
-  return chart;
+  return small_task_chart(
+      methods, settings,
+      {.title = "Direction: marks tagged by what stands on their left",
+       .subtitle = fmt::format(
+           "trained in sequences of {} tokens; at most 0.50 without a sense of direction",
+           options.length),
+       .x = {.label = "length of the sequence"},
+       .y = {.label = "share of marks tagged right"}},
+      options.lengths,
+      [](const MethodResult& method, int64_t length) { return method.mean_accuracy_at(length); });
 }
 
 // Appends a chart of each part of these methods.

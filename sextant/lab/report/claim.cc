@@ -42,10 +42,7 @@ double bound_named(const json& bound) {
   if (rule == "breaks") return kBreaksAbove;
   if (rule == "retrieves") return kRetrievesFrom;
   if (rule == "same") return kSameLoss;
-  fail(
-      "claims.json: bound: expected a number, holds, breaks, retrieves or "
-      "same, got " +
-      rule);
+  fail("claims.json: bound: expected a number, holds, breaks, retrieves or same, got " + rule);
 }
 
 Claim claim_of(const json& row) {

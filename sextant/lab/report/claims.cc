@@ -10,13 +10,18 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "sextant/lab/report/claim.h"
+#include "sextant/base/names.h"
 #include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 namespace {
 
 using nlohmann::json;
+
+constexpr Names<Outcome, 4> kOutcomeNames{{{Outcome::kHolds, "holds"},
+                                           {Outcome::kFails, "fails"},
+                                           {Outcome::kUndecided, "undecided"},
+                                           {Outcome::kNotLearned, "not learned"}}};
 
 // The arms of one task of a survey, found by identity.
 class ArmFinder {
@@ -141,19 +146,7 @@ std::vector<CheckedClaim> check_claims(std::span<const MethodResult> methods,
   return all;
 }
 
-const char* name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kHolds:
-      return "holds";
-    case Outcome::kFails:
-      return "fails";
-    case Outcome::kNotLearned:
-      return "not learned";
-    case Outcome::kUndecided:
-      break;
-  }
-  return "undecided";
-}
+const char* name(Outcome outcome) { return name_in(kOutcomeNames, outcome); }
 
 std::string bound_of(const Claim& claim) {
   return fmt::format("{} {:g}", name(claim.side), claim.bound);

@@ -1,5 +1,4 @@
-#include "sextant/lab/report/claims_page.h"
-
+// The claims of the literature in the report of one survey or several.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/text.h"
+#include "sextant/lab/report/page.h"
 
 namespace sextant::lab {
 namespace {
@@ -66,11 +66,9 @@ void add_numbers(const Findings& survey, chart::Section& section) {
   add_row("all", all);
   section.blocks.emplace_back(chart::Prose{fmt::format(
       "`sextant claims` lists {} claims on this task; {} compare methods of this survey. A claim "
-      "is "
-      "undecided if the claimed bound lies inside the interval, and not decided if a method has "
-      "not "
-      "learned the task. Intervals are over seeds if there are several, else over the test text, "
-      "which does not show how much another seed would move them.",
+      "is undecided if the claimed bound lies inside the interval, and not decided if a method has "
+      "not learned the task. Intervals are over seeds if there are several, else over the test "
+      "text, which does not show how much another seed would move them.",
       known, survey.claims.size())});
   section.blocks.emplace_back(std::move(table));
 }

@@ -7,7 +7,6 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
-#include <span>
 #include <vector>
 
 #include "sextant/base/error.h"

@@ -9,9 +9,6 @@
 #include <iterator>
 #include <utility>
 
-#include "sextant/lab/report/claims.h"
-#include "sextant/lab/report/compare.h"
-
 namespace sextant::lab {
 namespace {
 

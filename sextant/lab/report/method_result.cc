@@ -8,9 +8,16 @@
 #include <cmath>
 
 #include "sextant/base/error.h"
+#include "sextant/base/names.h"
 
 namespace sextant::lab {
 namespace {
+
+constexpr Names<Verdict, 5> kVerdicts{{{Verdict::kHolds, "holds"},
+                                       {Verdict::kDrifts, "drifts"},
+                                       {Verdict::kBreaks, "breaks"},
+                                       {Verdict::kDiverged, "diverged"},
+                                       {Verdict::kNotLearned, "not learned"}}};
 
 // The mean of a value over arms.
 MeanInterval mean_over(std::span<const ArmResult> arms, const auto& value_of) {
@@ -162,21 +169,7 @@ std::vector<MethodResult> grouped(std::span<const ArmResult> results) {
 
 }  // namespace
 
-const char* name(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kHolds:
-      return "holds";
-    case Verdict::kDrifts:
-      return "drifts";
-    case Verdict::kBreaks:
-      return "breaks";
-    case Verdict::kNotLearned:
-      return "not learned";
-    case Verdict::kDiverged:
-      break;
-  }
-  return "diverged";
-}
+const char* name(Verdict verdict) { return name_in(kVerdicts, verdict); }
 
 const LossMeans& MethodResult::losses_at(int64_t length) const {
   const auto at = std::ranges::find(losses, length, &LossMeans::length);

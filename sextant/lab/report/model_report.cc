@@ -28,6 +28,19 @@ json loss_json(const Mean& mean) {
   return object;
 }
 
+// whole: with the change of the loss in pieces.
+json lengths_json(const std::vector<AtLength>& lengths, bool whole) {
+  json all = json::array();
+  for (const AtLength& at : lengths) {
+    json& one = all.emplace_back(json{{"length", at.length},
+                                      {"loss", loss_json(at.loss)},
+                                      {"sliding", loss_json(at.sliding)},
+                                      {"sliding_change", mean_json(at.sliding_change)}});
+    if (whole) one["loss_change"] = mean_json(at.loss_change);
+  }
+  return all;
+}
+
 // A line with a band of two standard errors on each side.
 Series series(const std::string& name, const std::vector<AtLength>& lengths, Mean AtLength::*what) {
   Series line{.name = name};
@@ -157,14 +170,6 @@ std::string table(const ModelEvaluation& model) {
 }
 
 std::string json_text(const ModelEvaluation& model) {
-  json lengths = json::array();
-  for (const AtLength& at : model.lengths) {
-    lengths.push_back({{"length", at.length},
-                       {"loss", loss_json(at.loss)},
-                       {"sliding", loss_json(at.sliding)},
-                       {"loss_change", mean_json(at.loss_change)},
-                       {"sliding_change", mean_json(at.sliding_change)}});
-  }
   json out = {{"method", model.method},
               {"options", json::parse(model.options)},
               {"train_length", model.train_length},
@@ -174,7 +179,7 @@ std::string json_text(const ModelEvaluation& model) {
               {"stride", model.stride},
               {"reference", model.reference},
               {"unit", unit_of(model)},
-              {"lengths", lengths}};
+              {"lengths", lengths_json(model.lengths, true)}};
   if (is_checkpoint(model)) {
     out["bytes_per_token"] = model.bytes_per_token;
     out["by_position"] = by_position_json(model.by_position);
@@ -221,20 +226,13 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
   json candidates = json::array();
   for (const size_t n : by_loss(extension)) {
     const MeasuredCandidate& candidate = extension.candidates[n];
-    json lengths = json::array();
-    for (const AtLength& at : candidate.lengths) {
-      lengths.push_back({{"length", at.length},
-                         {"loss", loss_json(at.loss)},
-                         {"sliding", loss_json(at.sliding)},
-                         {"sliding_change", mean_json(at.sliding_change)}});
-    }
     candidates.push_back({{"name", candidate.candidate.name},
                           {"summary", candidate.candidate.summary},
                           {"method", candidate.candidate.method},
                           {"options", json::parse(candidate.candidate.options)},
                           {"hugging_face", candidate.candidate.in_hugging_face},
                           {"behind", mean_json(candidate.behind)},
-                          {"lengths", lengths}});
+                          {"lengths", lengths_json(candidate.lengths, false)}});
     if (is_checkpoint(extension.model)) {
       candidates.back()["by_position"] = by_position_json(candidate.by_position);
       candidates.back()["seconds"] = candidate.seconds;

@@ -13,7 +13,6 @@
 
 #include "sextant/chart/text.h"
 #include "sextant/lab/report/advice.h"
-#include "sextant/lab/report/claims_page.h"
 #include "sextant/lab/report/pictures.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/result_table.h"
@@ -64,11 +63,9 @@ chart::Section tables_section(const Findings& findings, size_t seeds) {
       .summary = "How to read the tables",
       .text = fmt::format(
           "- A method **holds** if the change in the first table is at most {}, and **breaks** "
-          "above {}; in between it drifts.\n{}"
-          "- The first table scores the same bytes with ever more context. In pieces, the bytes at "
-          "the {} of each piece lack context, so longer pieces look a little better even for a "
-          "method that gains nothing.\n{}{}"
-          "- {}",
+          "above {}; in between it drifts.\n{}- The first table scores the same bytes with ever "
+          "more context. In pieces, the bytes at the {} of each piece lack context, so longer "
+          "pieces look a little better even for a method that gains nothing.\n{}{}- {}",
           kHoldsBelow, kBreaksAbove, rule_of_learning(findings),
           findings.settings.objective == Objective::kMasked ? "start and the end" : "start",
           far_and_near(findings.settings),
@@ -135,11 +132,10 @@ chart::Section maps_section(const Findings& findings) {
   if (section.blocks.empty()) return section;
   section.blocks.insert(
       section.blocks.begin(),
-      chart::Prose{
-          fmt::format("These are the models of seed 0. Maps of attention begin at the upper "
-                      "left corner; the diagonal is the query's own position. Positions from {} "
-                      "on lie past any sequence of the training.",
-                      findings.settings.training.length)});
+      chart::Prose{fmt::format("These are the models of seed 0. Maps of attention begin at the "
+                               "upper left corner; the diagonal is the query's own position. "
+                               "Positions from {} on lie past any sequence of the training.",
+                               findings.settings.training.length)});
   return section;
 }
 
@@ -195,8 +191,8 @@ std::string conditions_text(const Findings& findings, const std::string& command
   if (small.steps == 0) return text;
   const Task task = small_task(settings);
   return text + fmt::format(
-                    "- {}: layers: {}, width: {}{}; trained by {} steps of {} sequences of "
-                    "{}, tested on {} sequences of each length and distance\n",
+                    "- {}: layers: {}, width: {}{}; trained by {} steps of {} sequences of {}, "
+                    "tested on {} sequences of each length and distance\n",
                     task == Task::kPairs ? "Retrieval" : "Direction", small.layers, small.width,
                     parameters_words(findings, task), small.steps, small.batch, small.length,
                     small.texts);
@@ -212,11 +208,10 @@ std::string limits_text(const Findings& findings) {
       "training. None is tuned, and a method that learns slowly counts as worse, or as not "
       "learned.\n- Seeds: {}. {}\n",
       settings.model.layers, settings.model.width, caveat(settings), findings.fewest_seeds,
-      findings.fewest_seeds > 1
-          ? "Their interval is wide where trainings differ, and a method that is not told apart "
-            "from another one is not thereby equal."
-          : "An interval over the test text does not show how much another seed would move a "
-            "number.");
+      findings.fewest_seeds > 1 ? "Their interval is wide where trainings differ, and a method "
+                                  "that is not told apart from another one is not thereby equal."
+                                : "An interval over the test text does not show how much another "
+                                  "seed would move a number.");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 
 #include "sextant/chart/report.h"
@@ -15,6 +16,14 @@ namespace sextant::lab {
 chart::Report report_page(const nlohmann::json& manifest, const Findings& findings,
                           const std::string& command, const std::string& status,
                           const std::string& date = "");
+
+// The claims of the literature that the surveys have checked: their number by subject and outcome,
+// and a table with a row for each. With several surveys a column has their lengths, if these
+// differ, and equal rows of two surveys are one. `question`: only claims on the open question whose
+// slug begins with it ("why-10000"), without numbers; empty: all. The section has no blocks without
+// claims.
+chart::Section claims_section(std::span<const Findings* const> surveys,
+                              const std::string& question = "");
 
 // Adds the leaves of an object, by their paths, without those that are null.
 void add_settings(const nlohmann::json& object, chart::NamedValues& out);

@@ -12,6 +12,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/report.h"
+#include "sextant/chart/text.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/report/page.h"
@@ -126,7 +127,7 @@ constexpr std::array<LossMeasure, 4> kMeasures = {{
 const char* measure_of(Task task) { return task == Task::kDirection ? "direction" : "retrieval"; }
 
 std::string arm_csv(const ArmResult& result, const Settings& settings) {
-  const std::string arm = fmt::format("{},{}", csv_field(result.arm.label), result.arm.seed);
+  const std::string arm = fmt::format("{},{}", chart::csv_field(result.arm.label), result.arm.seed);
   std::string csv;
   for (const AtLength& at : result.lengths) {
     for (const LossMeasure& measure : kMeasures) {
@@ -223,13 +224,6 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
   write_file(directory / kResultsFile, results_text(manifest, findings));
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + '"';
-}
-
 std::string results_csv(const Findings& findings) {
   std::string csv = "method,seed,measure,length,position,value\n";
   for (const ArmResult& result : findings.results) csv += arm_csv(result, findings.settings);
@@ -278,9 +272,9 @@ std::vector<Summary> summary(const Findings& findings) {
 std::string summary_csv(const Findings& findings) {
   std::string csv = "method,measure,length,distance,seeds,mean,half_interval95\n";
   for (const Summary& row : summary(findings)) {
-    csv += fmt::format("{},{},{},{},{},{},{}\n", csv_field(row.method), row.measure, row.length,
-                       row.distance ? std::to_string(*row.distance) : "", row.seeds, row.value.mean,
-                       row.value.half ? fmt::format("{}", *row.value.half) : "");
+    csv += fmt::format("{},{},{},{},{},{},{}\n", chart::csv_field(row.method), row.measure,
+                       row.length, row.distance ? std::to_string(*row.distance) : "", row.seeds,
+                       row.value.mean, row.value.half ? fmt::format("{}", *row.value.half) : "");
   }
   return csv;
 }

@@ -54,9 +54,6 @@ std::string results_text(const nlohmann::json& manifest, const Findings& finding
 
 // The numbers of a survey as CSV.
 
-// A CSV field (RFC 4180), quoted if it contains a separator, a quote or a line break.
-std::string csv_field(const std::string& text);
-
 // "method,seed,measure,length,position,value": every number of every arm. position is the first
 // position of a bin; the bytes read for "training", the distance for "retrieval" and "direction",
 // the layer for "attention_...".

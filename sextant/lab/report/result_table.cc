@@ -90,6 +90,14 @@ std::optional<MeanInterval> seconds_of(const MethodResult& method) {
   return MeanInterval{.mean = sum / static_cast<double>(method.seeds.size())};
 }
 
+ValueColumn pairs_column(const char* name, int64_t length, int64_t distance) {
+  return {
+      .column = {.name = fmt::format("{} {}", name, length),
+                 .unit = fmt::format("{} back", distance),
+                 .decimals = 2},
+      .value = [=](const MethodResult& method) { return method.accuracy_at(length, distance); }};
+}
+
 }  // namespace
 
 void fill(ResultTable& table, const std::vector<const MethodResult*>& methods,
@@ -159,21 +167,11 @@ std::optional<MeanInterval> behind(const MethodResult& method, const MethodResul
 }
 
 ValueColumn far_column(const Settings& settings, int64_t length) {
-  const int64_t distance = far_distance(length, settings.retrieval);
-  return {
-      .column = {.name = fmt::format("far {}", length),
-                 .unit = fmt::format("{} back", distance),
-                 .decimals = 2},
-      .value = [=](const MethodResult& method) { return method.accuracy_at(length, distance); }};
+  return pairs_column("far", length, far_distance(length, settings.retrieval));
 }
 
 ValueColumn near_column(const Settings& settings, int64_t length) {
-  const int64_t distance = near_distance(settings.retrieval);
-  return {
-      .column = {.name = fmt::format("near {}", length),
-                 .unit = fmt::format("{} back", distance),
-                 .decimals = 2},
-      .value = [=](const MethodResult& method) { return method.accuracy_at(length, distance); }};
+  return pairs_column("near", length, near_distance(settings.retrieval));
 }
 
 ValueColumn direction_column(int64_t length) {

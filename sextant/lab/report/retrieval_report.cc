@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sextant/chart/text.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
@@ -316,10 +317,11 @@ std::string json_text(const RetrievalScores& scores, const json& manifest, const
 std::string samples_csv(const RetrievalScores& scores) {
   std::string csv = "task,length,depth,sample,tokens,score,expected,answer\n";
   for (const RetrievalSample& sample : scores.samples) {
-    csv += fmt::format("{},{},{},{},{},{},{},{}\n", csv_field(sample.task), sample.length,
+    csv += fmt::format("{},{},{},{},{},{},{},{}\n", chart::csv_field(sample.task), sample.length,
                        sample.depth ? fmt::format("{}", *sample.depth) : "", sample.sample,
                        sample.tokens, sample.score ? fmt::format("{}", *sample.score) : "",
-                       csv_field(joined(sample.expected, "; ")), csv_field(sample.answer));
+                       chart::csv_field(joined(sample.expected, "; ")),
+                       chart::csv_field(sample.answer));
   }
   return csv;
 }

@@ -9,12 +9,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/page.h"

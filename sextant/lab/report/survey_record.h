@@ -48,7 +48,7 @@ std::optional<BigramLoss> bigrams_of(const Corpus& corpus, const Settings& setti
 chart::Report report_page(const SurveyRecord& record);
 
 // Several surveys, for example of models of two sizes: the conditions of each, the methods that all
-// have beside each other, and the claims, of one question or all (claims_page.h).
+// have beside each other, and the claims, of one question or all (page.h).
 chart::Report surveys_page(std::span<const SurveyRecord> surveys, const std::string& question);
 
 // Only these methods, in this order, in tables and charts; empty: all. Throws Error that lists the

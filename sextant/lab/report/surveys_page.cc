@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "sextant/lab/report/claims_page.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/result_table.h"
 #include "sextant/lab/report/survey_record.h"

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 #include "sextant/lab/data/retrieval_task.h"
-#include "sextant/lab/report/result_table.h"
 #include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
@@ -147,13 +145,12 @@ ResultTable stretch_table(const MethodResult& base, const Findings& findings) {
 ResultTable dropped_table(const Findings& findings) {
   const Settings& settings = findings.settings;
   const int64_t trained = settings.training.length;
-  ResultTable table{
-      .name = "lost-channels",
-      .caption = fmt::format("Channels of the added position vector set to zero, with the weights "
-                             "trained with all: the {} of a window; lost: against all channels, "
-                             "at {}",
-                             scored_bytes(settings), trained),
-      .unit = kLossUnit};
+  ResultTable table{.name = "lost-channels",
+                    .caption = fmt::format(
+                        "Channels of the added position vector set to zero, with the weights "
+                        "trained with all: the {} of a window; lost: against all channels, at {}",
+                        scored_bytes(settings), trained),
+                    .unit = kLossUnit};
   Methods methods;
   for (const MethodResult& base : findings.methods) {
     const Methods lost = chosen(findings, [&](const MethodResult& method) {
@@ -192,8 +189,8 @@ ResultTable attention_table(const Findings& findings) {
   const Settings& settings = findings.settings;
   ResultTable table{
       .name = "attention",
-      .caption = fmt::format("How widely the {} of a window attend: mean distance of "
-                             "what they attend to, and entropy; means over layers and heads",
+      .caption = fmt::format("How widely the {} of a window attend: mean distance of what they "
+                             "attend to, and entropy; means over layers and heads",
                              scored_bytes(settings)),
       .in_report_only = true};
   Columns columns;
@@ -365,8 +362,7 @@ std::string tables_text(const Findings& findings) {
   const Settings& settings = findings.settings;
   const int64_t length = settings.training.length;
   std::string text = fmt::format(
-      "Trained at {} bytes. Loss in nats per {}; change: at {} minus at {}, on the same "
-      "bytes.{}\n",
+      "Trained at {} bytes. Loss in nats per {}; change: at {} minus at {}, on the same bytes.{}\n",
       length,
       settings.objective == Objective::kMasked ? "masked byte, with attention in both directions"
                                                : "byte",

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/write_config.h"

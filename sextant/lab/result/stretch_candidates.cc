@@ -10,7 +10,6 @@
 
 #include "sextant/base/error.h"
 #include "sextant/lab/plan/stretches.h"
-#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 namespace {
@@ -218,8 +217,7 @@ std::string why_not_lower(const Extension& extension, const Recommendation& foun
   }
   if (!windowed.empty()) {
     text += fmt::format(
-        ". Do not be misled by {}: in each layer that is without anything further back than {} "
-        "{}s",
+        ". Do not be misled by {}: in each layer that is without anything further back than {} {}s",
         losses_of(extension, windowed), trained, extension.model.unit);
   }
   return text;
@@ -249,8 +247,8 @@ Recommendation recommend(const Extension& extension) {
   const AtLength &far = best.lengths.back(), &near = at_trained(best, trained);
   found.reason = fmt::format(
       "{} is best for sequences of {} {}s, with its cost at {} counted, among the candidates that "
-      "see all of them: {:.3f} nats per {} on their last {}, against {:.3f} of the model as it is"
-      "{}; at {} it has {:.3f} ({})",
+      "see all of them: {:.3f} nats per {} on their last {}, against {:.3f} of the model as it "
+      "is{}; at {} it has {:.3f} ({})",
       best.candidate.name, far.length, extension.model.unit, near.length, far.sliding.value,
       extension.model.unit, extension.model.stride, far_loss(direct), against(best, direct),
       near.length, near.sliding.value, signed_fixed(near.sliding_change.value));

@@ -9,12 +9,9 @@
 #include <climits>
 #include <csignal>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/base/reason.h"
@@ -27,7 +24,6 @@
 #include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/measure.h"
-#include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/python.h"
 #include "sextant/lab/run/worker.h"

@@ -13,7 +13,6 @@
 #include <set>
 
 #include "sextant/base/error.h"
-#include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/result/records.h"

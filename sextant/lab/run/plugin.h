@@ -38,6 +38,8 @@ struct EncodingRequest {
   std::string options = "{}";  // JSON object, options of the method
   int64_t heads = 4, head_dim = 32, length = 64;
   bool causal = true;
+  // Parameters that start from zeros are drawn from a normal distribution of deviation 0.02.
+  bool draws_zeros = false;
 };
 struct ProbedEncoding {
   // [length, width]: the encoding's output for an input of zeros or, if that is zero, of ones;
@@ -51,8 +53,9 @@ struct ProbedEncoding {
 // Description of a method for the user.
 struct KnownMethod {
   std::string name, summary;
-  std::string formula;  // one line of ASCII; parts are separated by "; "
-  std::string options;  // JSON object with the defaults
+  std::string formula;   // one line of ASCII; parts are separated by "; "
+  std::string options;   // JSON object with the defaults
+  bool on_grid = false;  // not for text
 };
 
 // The cost of an arm with rope, measured on this machine in a second or two. Other methods cost up

@@ -1,6 +1,5 @@
 #include "sextant/lab/run/print.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // Standard output and errors of the commands. All of them pass here, so that no control character
-// of a foreign text reaches a terminal (sextant/base/printable.h); scripts/check_layers.py finds
+// of a foreign text reaches a terminal (sextant/base/printable.h); tests/check_layers.py finds
 // other ways.
 #pragma once
 

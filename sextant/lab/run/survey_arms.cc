@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <string>
-
 #include "sextant/base/error.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/result/result.h"

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"

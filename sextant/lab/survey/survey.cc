@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <tuple>
 
@@ -22,12 +20,10 @@
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/advice.h"
 #include "sextant/lab/report/claims.h"
-#include "sextant/lab/report/findings.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/survey_record.h"
 #include "sextant/lab/report/tables.h"
-#include "sextant/lab/result/result.h"
 #include "sextant/lab/run/arm_process.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"

@@ -16,7 +16,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>

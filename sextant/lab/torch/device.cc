@@ -11,7 +11,6 @@
 #include "sextant/attention/attend.h"
 #include "sextant/base/error.h"
 #include "sextant/lab/plan/own_methods.h"
-#include "sextant/lab/plan/settings.h"
 
 namespace sextant::lab {
 namespace {

@@ -42,16 +42,15 @@ void check(const EvaluationRequest& request, const ModelConfig& config) {
   }
   if (predicts_masked_bytes(config.model) && lengths.back() < kMaskPasses) {
     wrong("lengths",
-          fmt::format("a longest one of at least {}, so that each pass hides a byte, but "
-                      "got {}",
+          fmt::format("a longest one of at least {}, so that each pass hides a byte, but got {}",
                       kMaskPasses, lengths.back()));
   }
   for (const int64_t length : lengths) {
     if (lengths.back() % length != 0) {
       wrong("lengths",
-            fmt::format("divisors of the longest, {}, so that all are scored on the same bytes, "
-                        "but got {}",
-                        lengths.back(), length));
+            fmt::format(
+                "divisors of the longest, {}, so that all are scored on the same bytes, but got {}",
+                lengths.back(), length));
     }
   }
   if (!(request.share > 0 && request.share <= 1)) {

@@ -17,7 +17,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <utility>
 
 #include "sextant/base/error.h"
 #include "sextant/base/reason.h"

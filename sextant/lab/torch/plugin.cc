@@ -23,7 +23,8 @@ std::vector<KnownMethod> known_methods() {
     known.push_back({.name = method.name,
                      .summary = method.summary,
                      .formula = method.formula,
-                     .options = nlohmann::json::parse(method.defaults).dump()});
+                     .options = nlohmann::json::parse(method.defaults).dump(),
+                     .on_grid = method.on_grid});
   }
   return known;
 }

@@ -13,15 +13,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/models/init.h"
-#include "sextant/torch/method.h"
 
 namespace sextant::lab {
 namespace {
 
 constexpr uint64_t kSeed = 1;
+constexpr double kDeviation = 0.02;  // of parameters that are drawn in place of zeros
 
 std::vector<double> numbers(const at::Tensor& x) {
   const at::Tensor flat = x.contiguous();
@@ -107,13 +106,15 @@ std::vector<double> scores_by(const Method& method, const ModelShape& shape, con
   const at::Tensor query = key.unsqueeze(2)
                                .expand({1, key_heads, heads / key_heads, 1, size})
                                .reshape({1, heads, 1, size});
-  const at::Tensor q = query.expand({1, heads, layout.queries, size});
+  const at::Tensor plain_q = query.expand({1, heads, layout.queries, size});
   const at::Tensor x = key.expand({1, key_heads, layout.keys, size});
-  const at::Tensor input =
-      normal_values({1, 1, shape.width}, 0, 1, kSeed, "plot").expand({1, layout.keys, -1});
-  const at::Tensor k = with_key_columns(method, x, input, /*layer=*/0, parameters);
-  TensorOperands operands = plain_operands(q, k, x, layout);
-  method.apply(operands, layout, /*layer=*/0, parameters);
+  const at::Tensor input = normal_values({1, 1, shape.width}, 0, 1, kSeed, "plot");
+  const auto inputs = [&](int64_t rows) { return input.expand({1, rows, -1}); };
+  const at::Tensor k = with_key_columns(method, x, inputs(layout.keys), /*layer=*/0, parameters);
+  const at::Tensor q =
+      with_query_columns(method, plain_q, inputs(layout.queries), /*layer=*/0, parameters);
+  TensorOperands operands =
+      applied(method, plain_operands(q, k, x, layout), layout, /*layer=*/0, parameters);
   operands.on_value = {};
   operands.v = at::eye(layout.keys, at::kDouble).expand({1, key_heads, layout.keys, layout.keys});
   const auto [weights, lse] = attend(operands);
@@ -131,8 +132,15 @@ ProbedEncoding probe_encoding(const EncodingRequest& request) {
   const auto method =
       make_method(request.method, shape, checked_json_object(request.options, "options"));
   std::vector<at::Tensor> parameters;
-  for (const ParameterSpec& spec : method->parameters())
+  for (ParameterSpec spec : method->parameters()) {
+    if (request.draws_zeros && spec.init == ParameterSpec::Init::kZeros)
+      spec = ParameterSpec{.name = spec.name,
+                           .sizes = spec.sizes,
+                           .init = ParameterSpec::Init::kNormal,
+                           .init_high = kDeviation,
+                           .initial = spec.initial};
     parameters.push_back(initial_value(spec, kSeed, "position." + spec.name));
+  }
   const Layout layout = {
       .queries = request.length, .keys = request.length, .causal = request.causal};
   return {.input = added_by(*method, shape, layout, parameters),

@@ -18,7 +18,6 @@
 #include <numbers>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/lab/run/train_model.h"

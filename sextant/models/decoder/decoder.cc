@@ -298,6 +298,8 @@ at::Tensor Decoder::attended(const at::Tensor& x, const at::Tensor& seen, size_t
   const at::Tensor of_queries = norm(x, layer.attention_norm);
   const at::Tensor of_keys = x.is_same(seen) ? of_queries : norm(seen, layer.attention_norm);
   std::vector<at::Tensor> heads = heads_of(of_queries, of_keys, layer);
+  heads[0] = with_query_columns(*method_, heads[0], of_queries, static_cast<int64_t>(index),
+                                reading.parameters);
   heads[1] = with_key_columns(*method_, heads[1], of_keys, static_cast<int64_t>(index),
                               reading.parameters);
   const at::Tensor out = reading.cache

@@ -1,7 +1,6 @@
 #include "sextant/models/decoder/decoder_options.h"
 
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "sextant/base/error.h"
 #include "sextant/base/names.h"

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/models/hugging_face/family.h"
 #include "sextant/models/hugging_face/layout.h"
 #include "sextant/models/hugging_face/rotary.h"
 #include "sextant/rope_config/foreign_fields.h"
@@ -22,7 +21,7 @@ using nlohmann::json;
 constexpr int64_t kMost = int64_t{1} << 40;
 const std::string kWhere = "config.json";
 
-void expect_flag(const JsonFields& fields, const char* name, bool expected, bool otherwise) {
+void expect_flag(const JsonFields& fields, const std::string& name, bool expected, bool otherwise) {
   if (fields.optional_flag(name).value_or(otherwise) != expected) {
     fields.refuse(name,
                   expected ? "true: no other is known here" : "false: no other is known here");
@@ -30,73 +29,47 @@ void expect_flag(const JsonFields& fields, const char* name, bool expected, bool
 }
 
 // Refuses features that this decoder does not have.
-void refuse_others(const JsonFields& fields, Family family) {
-  switch (family) {
-    case Family::kLlama:
-    case Family::kArcee:
-    case Family::kMistral:
-    case Family::kSmolLm3:
-      expect_flag(fields, "attention_bias", false, false);
-      expect_flag(fields, "mlp_bias", false, false);
-      break;
-    case Family::kStableLm:
-      expect_flag(fields, "use_qkv_bias", false, false);
-      expect_flag(fields, "qk_layernorm", false, false);
-      expect_flag(fields, "use_parallel_residual", false, false);
-      break;
-    case Family::kStarcoder2:
-      expect_flag(fields, "use_bias", false, true);
-      break;
-    case Family::kMpt:
-      expect_flag(fields, "no_bias", true, true);
-      break;
-    case Family::kGpt2:
-      expect_flag(fields, "scale_attn_weights", true, true);
-      expect_flag(fields, "scale_attn_by_inverse_layer_idx", false, false);
-      break;
-    case Family::kOwn:
-      break;
+void refuse_others(const JsonFields& fields, const FamilyFacts& facts) {
+  for (const auto& [name, expected] : facts.checked.items()) {
+    expect_flag(fields, name, expected, facts.if_missing.value(name, expected.get<bool>()));
   }
 }
 
-Activation activation_of(const JsonFields& fields, const Keys& keys, Family family) {
-  if (keys.activation == nullptr) return Activation::kGelu;
-  const bool gated = family == Family::kLlama || family == Family::kMistral ||
-                     family == Family::kSmolLm3 || family == Family::kStableLm;
-  const std::string word = fields.optional_string(keys.activation).value_or(gated ? "silu" : "");
-  if (gated && word == "silu") return Activation::kSwiGlu;
-  if (!gated && word == "gelu") return Activation::kGelu;
-  if (!gated && word == "relu2") return Activation::kSquaredRelu;
-  fields.refuse(keys.activation, gated ? "\"silu\"" : "\"gelu\" or \"relu2\"");
+Activation activation_of(const JsonFields& fields, const FamilyFacts& facts) {
+  const std::string key = facts.key("activation");
+  if (key.empty()) return Activation::kGelu;
+  const std::string word = fields.optional_string(key).value_or(facts.gated ? "silu" : "");
+  if (facts.gated && word == "silu") return Activation::kSwiGlu;
+  if (!facts.gated && word == "gelu") return Activation::kGelu;
+  if (!facts.gated && word == "relu2") return Activation::kSquaredRelu;
+  fields.refuse(key, facts.gated ? "\"silu\"" : "\"gelu\" or \"relu2\"");
 }
 
 DecoderOptions decoder_options(const JsonFields& fields, Family family) {
-  const Keys keys = keys_of(family);
+  const FamilyFacts& facts = facts_of(family);
   DecoderOptions model;
   model.vocabulary = fields.integer("vocab_size", 1, kMost);
-  model.width = fields.integer(keys.width, 1, kMost);
-  model.layers = fields.integer(keys.layers, 1, kMost);
-  model.heads = fields.integer(keys.heads, 1, kMost);
+  model.width = fields.integer(facts.key("width"), 1, kMost);
+  model.layers = fields.integer(facts.key("layers"), 1, kMost);
+  model.heads = fields.integer(facts.key("heads"), 1, kMost);
   model.key_heads = model.heads;
-  if (keys.key_heads != nullptr) {
-    model.key_heads = fields.optional_integer(keys.key_heads, 1, kMost).value_or(model.heads);
+  if (const std::string key = facts.key("key_heads"); !key.empty()) {
+    model.key_heads = fields.optional_integer(key, 1, kMost).value_or(model.heads);
   }
   model.mlp_width = 4 * model.width;
-  if (keys.mlp_width != nullptr) {
-    const auto width = fields.optional_integer(keys.mlp_width, 1, kMost);
-    if (!width && family != Family::kGpt2) fields.refuse(keys.mlp_width, "an integer");
+  if (const std::string key = facts.key("mlp_width"); !key.empty()) {
+    const auto width = fields.optional_integer(key, 1, kMost);
+    if (!width && family != Family::kGpt2) fields.refuse(key, "an integer");
     model.mlp_width = width.value_or(model.mlp_width);
   }
-  model.norm_epsilon = fields.number(keys.epsilon, 1e-30, 1);
-  const bool rms = family == Family::kLlama || family == Family::kMistral ||
-                   family == Family::kSmolLm3 || family == Family::kArcee;
-  model.norm = rms ? Norm::kRmsNorm : Norm::kLayerNorm;
-  model.activation = activation_of(fields, keys, family);
+  model.norm_epsilon = fields.number(facts.key("epsilon"), 1e-30, 1);
+  model.norm = facts.rms_norm ? Norm::kRmsNorm : Norm::kLayerNorm;
+  model.activation = activation_of(fields, facts);
   model.tied = false;
   check(model);
   if (const auto head_dim = fields.optional_integer("head_dim", 1, kMost);
       head_dim && *head_dim != model.head_dim()) {
-    fields.refuse("head_dim", std::string(keys.width) + " / " + keys.heads + " (" +
+    fields.refuse("head_dim", facts.key("width") + " / " + facts.key("heads") + " (" +
                                   std::to_string(model.head_dim()) + ")");
   }
   return model;
@@ -138,7 +111,8 @@ void read_alibi(const JsonFields& fields, ModelConfig& config) {
 
 void read_positions(const json& json, const JsonFields& fields, Family family,
                     ModelConfig& config) {
-  const int64_t length = fields.optional_integer(keys_of(family).length, 1, kMost).value_or(0);
+  const int64_t length =
+      fields.optional_integer(facts_of(family).key("length"), 1, kMost).value_or(0);
   config.train_length = length;
   switch (family) {
     case Family::kMpt:
@@ -184,58 +158,26 @@ void read_own_words(const JsonFields& fields, ModelConfig& config) {
 // longer ones, so max_seq_len is 16 training lengths.
 constexpr int64_t kMptReach = 16;
 
-// Features of the family's decoder that are off here.
-json switched_off(Family family) {
-  switch (family) {
-    case Family::kLlama:
-    case Family::kArcee:
-    case Family::kMistral:
-      return {{"attention_bias", false}, {"mlp_bias", false}, {"attention_dropout", 0.0}};
-    case Family::kSmolLm3:
-      return {{"attention_bias", false},
-              {"mlp_bias", false},
-              {"attention_dropout", 0.0},
-              {"use_sliding_window", false},
-              {"rope_theta", 1e4}};
-    case Family::kStableLm:
-      return {{"use_qkv_bias", false},
-              {"qk_layernorm", false},
-              {"use_parallel_residual", false},
-              {"attention_dropout", 0.0},
-              {"hidden_dropout", 0.0}};
-    case Family::kStarcoder2:
-      return {{"use_bias", false},
-              {"attention_dropout", 0.0},
-              {"residual_dropout", 0.0},
-              {"embedding_dropout", 0.0}};
-    case Family::kMpt:
-      return {
-          {"no_bias", true}, {"learned_pos_emb", false}, {"resid_pdrop", 0.0}, {"emb_pdrop", 0.0}};
-    case Family::kGpt2:
-      return {{"resid_pdrop", 0.0},
-              {"embd_pdrop", 0.0},
-              {"attn_pdrop", 0.0},
-              {"scale_attn_weights", true},
-              {"scale_attn_by_inverse_layer_idx", false},
-              {"reorder_and_upcast_attn", false}};
-    case Family::kOwn:
-      break;
-  }
-  return json::object();
+// "gelu" is the exact function; SwiGLU has "silu".
+const char* word_of(Activation activation) {
+  if (activation == Activation::kSwiGlu) return "silu";
+  return activation == Activation::kGelu ? "gelu" : "relu2";
 }
 
-json sizes(const ModelConfig& config, Family family) {
-  const Keys keys = keys_of(family);
+json sizes(const ModelConfig& config, const FamilyFacts& facts) {
   const DecoderOptions& model = config.model;
-  json out = {{keys.width, model.width},
-              {keys.layers, model.layers},
-              {keys.heads, model.heads},
-              {keys.epsilon, model.norm_epsilon},
-              {keys.length, config.train_length}};
-  if (keys.mlp_width != nullptr) out[keys.mlp_width] = model.mlp_width;
-  if (keys.key_heads != nullptr) out[keys.key_heads] = model.key_heads;
-  if (keys.activation != nullptr) out[keys.activation] = word_of(model.activation);
-  if (has_head_dim(family)) out["head_dim"] = model.head_dim();
+  json out = {{facts.key("width"), model.width},
+              {facts.key("layers"), model.layers},
+              {facts.key("heads"), model.heads},
+              {facts.key("epsilon"), model.norm_epsilon},
+              {facts.key("length"), config.train_length}};
+  const auto add = [&](const char* size, const json& value) {
+    if (const std::string key = facts.key(size); !key.empty()) out[key] = value;
+  };
+  add("mlp_width", model.mlp_width);
+  add("key_heads", model.key_heads);
+  add("activation", word_of(model.activation));
+  if (facts.head_dim) out["head_dim"] = model.head_dim();
   return out;
 }
 
@@ -295,13 +237,12 @@ ReadConfig read_config(const json& json) {
     read.config = json.at("sextant").get<ModelConfig>();
     return read;
   }
-  refuse_others(fields, *family);
+  const FamilyFacts& facts = facts_of(*family);
+  refuse_others(fields, facts);
   read.config.model = decoder_options(fields, *family);
   read_positions(json, fields, *family, read.config);
   read_own_words(fields, read.config);
-  const bool ties = *family == Family::kMpt || *family == Family::kGpt2 ||
-                    *family == Family::kSmolLm3 || *family == Family::kStarcoder2;
-  read.one_matrix = fields.optional_flag("tie_word_embeddings").value_or(ties);
+  read.one_matrix = fields.optional_flag("tie_word_embeddings").value_or(facts.ties);
   if (read.one_matrix && read.config.model.tied) {
     fields.refuse("tie_word_embeddings", "false, as sextant.tied is true");
   }
@@ -309,9 +250,9 @@ ReadConfig read_config(const json& json) {
 }
 
 json write_config(const ModelConfig& config, Family family) {
-  const FamilyName& name = name_of(family);
-  json out = {{"architectures", {name.architecture}},
-              {"model_type", name.model_type},
+  const FamilyFacts& facts = facts_of(family);
+  json out = {{"architectures", {facts.architecture}},
+              {"model_type", facts.model_type},
               {"vocab_size", config.model.vocabulary},
               {"torch_dtype", "float32"}};
   if (family == Family::kOwn) {
@@ -321,8 +262,9 @@ json write_config(const ModelConfig& config, Family family) {
   // Byte vocabularies have no tokens for the begin, the end or padding.
   for (const char* token : {"bos_token_id", "eos_token_id", "pad_token_id"}) out[token] = nullptr;
   out["tie_word_embeddings"] = false;
-  out.update(sizes(config, family));
-  out.update(switched_off(family));
+  out.update(sizes(config, facts));
+  out.update(facts.checked);
+  out.update(facts.written);
   out["sextant"] = {{"train_length", config.train_length},
                     {"tied", config.model.tied},
                     {"pairing", pairing_of(config)}};

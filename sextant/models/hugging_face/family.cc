@@ -1,31 +1,56 @@
-// A method with its options chooses a family or a reason why there is none; one table has the keys
-// of each family's config.json.
+// A method with its options chooses a family or a reason why there is none. families.json has what
+// differs between the families' files.
 #include "sextant/models/hugging_face/family.h"
 
 #include <algorithm>
-#include <array>
-#include <nlohmann/json.hpp>
+#include <iterator>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "sextant/base/error.h"
 #include "sextant/models/hugging_face/rotary.h"
 #include "sextant/torch/method.h"
+
+namespace sextant {
+
+extern const std::string_view kModelFamilies;
+
+}  // namespace sextant
 
 namespace sextant::hugging_face {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::array<FamilyName, 9> kNames{
-    {{Family::kLlama, "llama", "LlamaForCausalLM"},
-     {Family::kMistral, "mistral", "MistralForCausalLM"},
-     {Family::kSmolLm3, "smollm3", "SmolLM3ForCausalLM"},
-     {Family::kArcee, "arcee", "ArceeForCausalLM"},
-     {Family::kStableLm, "stablelm", "StableLmForCausalLM"},
-     {Family::kStarcoder2, "starcoder2", "Starcoder2ForCausalLM"},
-     {Family::kMpt, "mpt", "MptForCausalLM"},
-     {Family::kGpt2, "gpt2", "GPT2LMHeadModel"},
-     {Family::kOwn, "sextant", "SextantDecoder"}}};
+// In the order of Family.
+constexpr const char* kModelTypes[] = {"llama",      "mistral", "smollm3", "arcee",  "stablelm",
+                                       "starcoder2", "mpt",     "gpt2",    "sextant"};
+
+std::vector<FamilyFacts> read_facts() {
+  const json table = json::parse(kModelFamilies);
+  std::vector<FamilyFacts> all;
+  for (const char* const type : kModelTypes) {
+    const json& row = table.at(type);
+    const auto flag = [&](const char* name) { return row.value(name, false); };
+    const auto object = [&](const char* name, json common = json::object()) {
+      common.update(row.value(name, json::object()));
+      return common;
+    };
+    all.push_back({.model_type = type,
+                   .architecture = row.at("architecture"),
+                   .rms_norm = flag("rms_norm"),
+                   .gated = flag("gated"),
+                   .norm_bias = flag("norm_bias"),
+                   .head_dim = flag("head_dim"),
+                   .ties = flag("ties"),
+                   .checked = object("checked"),
+                   .if_missing = object("if_missing"),
+                   .written = object("written"),
+                   .keys = object("keys", table.at("common").at("keys")),
+                   .modules = object("modules", table.at("common").at("modules"))});
+  }
+  return all;
+}
 
 Choice own(std::string obstacle) { return {Family::kOwn, std::move(obstacle)}; }
 
@@ -82,19 +107,15 @@ Choice choose_learned(const DecoderOptions& model) {
 
 }  // namespace
 
-const FamilyName& name_of(Family family) {
-  return *std::ranges::find(kNames, family, &FamilyName::family);
+const FamilyFacts& facts_of(Family family) {
+  static const std::vector<FamilyFacts> all = read_facts();
+  return all.at(static_cast<size_t>(family));
 }
 
 std::optional<Family> family_of(const std::string& model_type) {
-  for (const FamilyName& name : kNames) {
-    if (model_type == name.model_type) return name.family;
-  }
-  return std::nullopt;
-}
-
-bool has_norm_bias(Family family) {
-  return family == Family::kStableLm || family == Family::kStarcoder2 || family == Family::kGpt2;
+  const auto* const found = std::ranges::find(kModelTypes, model_type);
+  if (found == std::end(kModelTypes)) return std::nullopt;
+  return static_cast<Family>(found - std::begin(kModelTypes));
 }
 
 Choice choose_family(const ModelConfig& config) {
@@ -116,58 +137,6 @@ Choice choose_family(const ModelConfig& config) {
     return {Family::kSmolLm3, ""};
   }
   return own(config.method + " has no architecture there with this norm and activation");
-}
-
-Keys keys_of(Family family) {
-  Keys keys{.width = "hidden_size",
-            .layers = "num_hidden_layers",
-            .heads = "num_attention_heads",
-            .key_heads = "num_key_value_heads",
-            .mlp_width = "intermediate_size",
-            .length = "max_position_embeddings",
-            .epsilon = "rms_norm_eps",
-            .activation = "hidden_act"};
-  switch (family) {
-    case Family::kStableLm:
-      keys.epsilon = "layer_norm_eps";
-      break;
-    case Family::kStarcoder2:
-      keys.epsilon = "norm_epsilon";
-      break;
-    case Family::kMpt:
-      return {.width = "d_model",
-              .layers = "n_layers",
-              .heads = "n_heads",
-              .key_heads = nullptr,
-              .mlp_width = nullptr,
-              .length = "max_seq_len",
-              .epsilon = "layer_norm_epsilon",
-              .activation = nullptr};
-    case Family::kGpt2:
-      return {.width = "n_embd",
-              .layers = "n_layer",
-              .heads = "n_head",
-              .key_heads = nullptr,
-              .mlp_width = "n_inner",
-              .length = "n_positions",
-              .epsilon = "layer_norm_epsilon",
-              .activation = "activation_function"};
-    default:
-      break;
-  }
-  return keys;
-}
-
-const char* word_of(Activation activation) {
-  switch (activation) {
-    case Activation::kGelu:
-      return "gelu";
-    case Activation::kSquaredRelu:
-      return "relu2";
-    case Activation::kSwiGlu:
-      break;
-  }
-  return "silu";
 }
 
 }  // namespace sextant::hugging_face

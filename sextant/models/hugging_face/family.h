@@ -12,6 +12,7 @@
 // transformers does not load.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -21,17 +22,27 @@ namespace sextant::hugging_face {
 
 enum class Family { kLlama, kMistral, kSmolLm3, kArcee, kStableLm, kStarcoder2, kMpt, kGpt2, kOwn };
 
-struct FamilyName {
-  Family family;
-  const char* model_type;    // "llama"
-  const char* architecture;  // "LlamaForCausalLM"
+// A row of families.json, where a field that is missing is false, empty, or the common name.
+struct FamilyFacts {
+  std::string model_type;    // "llama"
+  std::string architecture;  // "LlamaForCausalLM"
+  bool rms_norm, gated;      // else LayerNorm, and GELU or relu^2
+  bool norm_bias;            // the norms have one there
+  bool head_dim;             // is a field of its own and need not be width / heads
+  bool ties;                 // embedding and unembedding, unless config.json says otherwise
+  // Fields of config.json that are off here: those that a reader checks, with what transformers
+  // takes for a missing one where that is another value, and those that are written only.
+  nlohmann::json checked, if_missing, written;
+  // The field names of a decoder's sizes, "" where the family has none; and the names of the parts
+  // of its decoder: those of a layer begin behind `layer`, with q, k and v joined in `attention`,
+  // and `gate` is "" if there is none.
+  nlohmann::json keys, modules;
+
+  std::string key(const char* size) const { return keys.at(size); }
 };
-const FamilyName& name_of(Family family);
+const FamilyFacts& facts_of(Family family);
 // Empty for a model_type without a family here.
 std::optional<Family> family_of(const std::string& model_type);
-
-// Whether the norms of that architecture have a bias.
-bool has_norm_bias(Family family);
 
 struct Choice {
   Family family = Family::kOwn;
@@ -39,21 +50,5 @@ struct Choice {
 };
 // Throws Error if the options are not those of the method.
 Choice choose_family(const ModelConfig& config);
-
-// The field names of a decoder's sizes in config.json, by family.
-
-// nullptr: the family has no such field.
-struct Keys {
-  const char *width, *layers, *heads, *key_heads, *mlp_width, *length, *epsilon, *activation;
-};
-Keys keys_of(Family family);
-
-// Whether head_dim is a field of its own and need not be width / heads.
-inline bool has_head_dim(Family family) {
-  return family == Family::kLlama || family == Family::kMistral || family == Family::kArcee;
-}
-
-// "gelu" (the exact function), "relu2"; "silu" for SwiGLU.
-const char* word_of(Activation activation);
 
 }  // namespace sextant::hugging_face

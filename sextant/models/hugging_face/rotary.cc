@@ -1,6 +1,5 @@
 #include "sextant/models/hugging_face/rotary.h"
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <variant>

@@ -2,18 +2,11 @@
 // maps frequencies pair by pair.
 #include "sextant/position/stretch/stretch.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "sextant/position/stretch/by_parts.h"
 #include "sextant/position/stretch/check.h"
-#include "sextant/position/stretch/linear.h"
-#include "sextant/position/stretch/longrope.h"
-#include "sextant/position/stretch/ntk.h"
-#include "sextant/position/stretch/proportional.h"
 #include "sextant/position/stretch/ramp.h"
-#include "sextant/position/stretch/yarn.h"
 
 namespace sextant {
 namespace {

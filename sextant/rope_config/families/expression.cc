@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <iomanip>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string_view>

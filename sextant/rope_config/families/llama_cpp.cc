@@ -1,7 +1,6 @@
 #include "sextant/rope_config/families/llama_cpp.h"
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 

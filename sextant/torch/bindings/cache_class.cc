@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>

@@ -1,7 +1,5 @@
 #include "sextant/torch/bindings/check_call.h"
 
-#include <string>
-
 #include "sextant/base/error.h"
 
 namespace sextant {
@@ -37,13 +35,17 @@ void check_call(const NamedMethod& named, const Method& method, const at::Tensor
   check_four_dimensions("k", k);
   check_four_dimensions("v", v);
   expect("q", q.size(1), named.heads(), "heads", "the heads" + of_method);
-  expect("q", q.size(3), named.head_dim(), "columns", "the head_dim" + of_method);
+  const auto expect_columns = [&](const char* name, const at::Tensor& x, int64_t more,
+                                  const char* appended_by) {
+    expect(name, x.size(3), named.head_dim() + more, "columns",
+           "the head_dim" + of_method +
+               (more == 0 ? ""
+                          : " and " + std::to_string(more) + " more, which its " + appended_by +
+                                " appends"));
+  };
+  expect_columns("q", q, method.further_query_columns(), "queries(q, x)");
   expect("k", k.size(1), named.key_heads(), "heads", "the key_heads" + of_method);
-  const int64_t more = method.further_key_columns();
-  expect("k", k.size(3), named.head_dim() + more, "columns",
-         more == 0 ? "the head_dim" + of_method + " (the columns of q)"
-                   : "the head_dim" + of_method + " and " + std::to_string(more) +
-                         " more, which its keys(k, x) appends");
+  expect_columns("k", k, method.further_key_columns(), "keys(k, x)");
   expect("k", k.size(0), q.size(0), "batch entries", "as q");
   expect("v", v.size(0), q.size(0), "batch entries", "as q");
   expect("v", v.size(1), named.key_heads(), "heads", "the key_heads" + of_method);

@@ -48,8 +48,8 @@ void begin_at_zero(Layout& layout) {
 }
 
 constexpr const char* kEmbed =
-    "Tensor x, *, SymInt first_query=0, bool causal=True, int[] packed_queries=[], "
-    "bool last=False, Tensor? token_ids=None, Tensor? input_before=None";
+    "Tensor x, *, SymInt first_query=0, bool causal=True, int[] packed_queries=[], bool "
+    "last=False, Tensor? token_ids=None, Tensor? input_before=None";
 
 at::Tensor method_embed(const std::string& name, at::IntArrayRef shape, const std::string& options,
                         const Tensors& parameters, const at::Tensor& x, int64_t first_query,
@@ -88,14 +88,13 @@ at::Tensor method_embed(const std::string& name, at::IntArrayRef shape, const st
 // instead of first_query to packed_keys. pages, key_rows and int8_pages are those of the operator
 // attend (operators/flat_operands.h).
 constexpr const char* kAttend =
-    "Tensor q, Tensor k, Tensor v, *, int layer=0, SymInt first_query=0, SymInt first_key=0, "
-    "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
-    "Tensor? query_segments=None, Tensor? key_segments=None, "
-    "Tensor? query_rotary_positions=None, Tensor? key_rotary_positions=None, "
-    "Tensor? cumulative_queries=None, Tensor? cumulative_keys=None, float? scale=None, "
-    "Tensor? sink=None, Tensor? key_bias=None, int[] window=[], float softcap=0, "
-    "float dropout_p=0, Tensor? dropout_seed=None, Tensor? frames=None, Tensor? pages=None, "
-    "int key_rows=0, Tensor[]? int8_pages=None";
+    "Tensor q, Tensor k, Tensor v, *, int layer=0, SymInt first_query=0, SymInt first_key=0, bool "
+    "causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, Tensor? "
+    "query_segments=None, Tensor? key_segments=None, Tensor? query_rotary_positions=None, Tensor? "
+    "key_rotary_positions=None, Tensor? cumulative_queries=None, Tensor? cumulative_keys=None, "
+    "float? scale=None, Tensor? sink=None, Tensor? key_bias=None, int[] window=[], float "
+    "softcap=0, float dropout_p=0, Tensor? dropout_seed=None, Tensor? frames=None, Tensor? "
+    "pages=None, int key_rows=0, Tensor[]? int8_pages=None";
 
 // The result is contiguous, so that a tracer knows its strides without running the method.
 template <bool kWithLse>
@@ -157,17 +156,20 @@ auto method_attend(const std::string& name, at::IntArrayRef shape, const std::st
     return result;
 }
 
-// A method's further columns of k (Method::key_columns()), with no columns if it has none. They are
-// computed by tensor functions that a tracer records.
-at::Tensor key_columns(const std::string& name, at::IntArrayRef shape, const std::string& options,
-                       const Tensors& parameters, const at::Tensor& x, int64_t layer) {
+// A method's further columns of k or q (Method::key_columns(), query_columns()), with no columns if
+// it has none. They are computed by tensor functions that a tracer records.
+template <at::Tensor (Method::*columns_of)(const at::Tensor&, int64_t, Parameters) const>
+at::Tensor further_columns(const std::string& name, at::IntArrayRef shape,
+                           const std::string& options, const Tensors& parameters,
+                           const at::Tensor& x, int64_t layer) {
   check_input({name, shape.vec()}, x);
   check_same_device("x", x, {}, parameters);
   const WithoutCudaAutocast without_autocast;
-  const at::Tensor columns = cached_method(name, shape.vec(), options)
-                                 ->key_columns(to_float(x), layer, all_to_float(parameters));
+  const auto method = cached_method(name, shape.vec(), options);
+  const at::Tensor columns = ((*method).*columns_of)(to_float(x), layer, all_to_float(parameters));
   if (columns.defined()) return columns.to(x.scalar_type());
-  return at::empty_symint({x.sym_size(0), shape[2], x.sym_size(1), 0}, x.options());
+  const int64_t heads = shape[columns_of == &Method::key_columns ? 2 : 1];
+  return at::empty_symint({x.sym_size(0), heads, x.sym_size(1), 0}, x.options());
 }
 
 const at::Tensor& tensor_named(const OperatorHandle& op, const Stack& arguments, const char* name) {
@@ -206,10 +208,11 @@ void add_functions(torch::Library& library) {
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(sextant, library) {
-  library.def(
-      "method_key_columns(str method, int[] shape, str options, Tensor[] parameters, Tensor x, *, "
-      "int layer=0) -> Tensor",
-      key_columns);
+  const std::string of_input =
+      "(str method, int[] shape, str options, Tensor[] parameters, Tensor x, *, int layer=0) -> "
+      "Tensor";
+  library.def(("method_key_columns" + of_input).c_str(), further_columns<&Method::key_columns>);
+  library.def(("method_query_columns" + of_input).c_str(), further_columns<&Method::query_columns>);
   const std::vector<at::Tag> tags = operator_tags();
   const auto define = [&](const std::string& name, const std::string& d_out, const char* rest,
                           const char* result) {

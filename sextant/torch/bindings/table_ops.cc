@@ -184,8 +184,8 @@ at::Tensor query_factors_op(const at::Tensor& positions, const std::string& law,
   const auto found = std::ranges::find(names, law);
   if (found == names.end())
     fail(
-        "query_factors: law: expected one of none, logn, logn-unclipped, ssmax, llama4, "
-        "ministral, but got \"" +
+        "query_factors: law: expected one of none, logn, logn-unclipped, ssmax, llama4, ministral, "
+        "but got \"" +
         law + "\"");
   return tensor_of(query_factors({static_cast<QueryLaw>(found - names.begin()), length, strength},
                                  integers("query_factors: positions", positions)),
@@ -246,24 +246,23 @@ std::tuple<at::Tensor, at::Tensor> complex_embedding(const at::Tensor& ids,
 
 TORCH_LIBRARY_FRAGMENT(sextant, library) {
   library.def(
-      "alibi_slopes(int heads, float max_bias=8.0, int train_length=0, int length=0) "
-      "-> Tensor",
+      "alibi_slopes(int heads, float max_bias=8.0, int train_length=0, int length=0) -> Tensor",
       slopes);
   library.def(
-      "sandwich_bias(Tensor distances, int heads, int width=128, int first_index=1, "
-      "float? strength=None, float ratio=8.0) -> Tensor",
+      "sandwich_bias(Tensor distances, int heads, int width=128, int first_index=1, float? "
+      "strength=None, float ratio=8.0) -> Tensor",
       sandwich_bias);
   library.def(
-      "t5_buckets(Tensor distances, int buckets=32, int max_distance=128, "
-      "bool bidirectional=True) -> Tensor",
+      "t5_buckets(Tensor distances, int buckets=32, int max_distance=128, bool bidirectional=True) "
+      "-> Tensor",
       t5_buckets);
   library.def(
-      "deberta_rows(Tensor distances, int buckets=256, int max_positions=512, "
-      "bool microsoft=False) -> Tensor",
+      "deberta_rows(Tensor distances, int buckets=256, int max_positions=512, bool "
+      "microsoft=False) -> Tensor",
       deberta_rows);
   library.def(
-      "sinusoid(Tensor positions, int width, str layout='interleaved', "
-      "float max_timescale=10000.0, float min_timescale=1.0) -> Tensor",
+      "sinusoid(Tensor positions, int width, str layout='interleaved', float "
+      "max_timescale=10000.0, float min_timescale=1.0) -> Tensor",
       sinusoid);
   library.def("clock(Tensor positions, int[] periods) -> Tensor", clock);
   library.def("alien_clock(Tensor positions, float ratio, int hands) -> Tensor", alien_clock);
@@ -272,8 +271,8 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
       "xpos_growth(int dim, float gamma=0.4, float scale_base=512.0, float? xi=None) -> Tensor",
       xpos_growth);
   library.def(
-      "stretched_frequencies(int dim, float base=10000.0, str stretch='null', int length=1, "
-      "int train_length=0) -> (Tensor, float, float)",
+      "stretched_frequencies(int dim, float base=10000.0, str stretch='null', int length=1, int "
+      "train_length=0) -> (Tensor, float, float)",
       stretched_frequencies);
   library.def("config_frequencies(str config, int length=1) -> (Tensor, float, float)",
               config_frequencies);
@@ -284,8 +283,8 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
   library.def("rope_cos_sin(Tensor positions, int dim, float base=10000.0) -> (Tensor, Tensor)",
               rope_cos_sin);
   library.def(
-      "floater_positions(Tensor start, Tensor[] weights, int length, str flow='linear', "
-      "str gradient='solver') -> Tensor",
+      "floater_positions(Tensor start, Tensor[] weights, int length, str flow='linear', str "
+      "gradient='solver') -> Tensor",
       floater);
   library.def("gru_positions(Tensor h0, Tensor[] weights, int length) -> Tensor", gru);
   library.def("tanh_positions(Tensor start, Tensor weight, Tensor bias, int length) -> Tensor",

@@ -24,8 +24,6 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -163,9 +163,8 @@ MethodInfo complex_method() {
   return {.name = "complex",
           .summary = "Complex word embeddings and modulus attention (Wang et al. 2020)",
           .formula =
-              "f(j, pos)_c = r_jc e^{i (w_jc pos + theta_jc)}; "
-              "z_ij = sum_c q_c k_c; "
-              "s_ij = |z_ij| / sqrt(2 d), d = head_dim / 2",
+              "f(j, pos)_c = r_jc e^{i (w_jc pos + theta_jc)}; z_ij = sum_c q_c k_c; s_ij = |z_ij| "
+              "/ sqrt(2 d), d = head_dim / 2",
           .defaults = R"({"flavour": "code", "scale": "sqrt-2d", "amplitude": "input",
                           "frequency": "component", "phase": "none", "vocabulary": null})",
           .make = make_complex};

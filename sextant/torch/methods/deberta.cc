@@ -198,9 +198,8 @@ MethodInfo deberta_method() {
   return {.name = "deberta",
           .summary = "Content and relative position disentangled (DeBERTa, He et al. 2020)",
           .formula =
-              "s_ij = ( q_i . k_j + q_i . Kr[row] + k_j . Qr[row] ) / sqrt(d (1 + terms)); "
-              "row = row(i - j); "
-              "Kr = P W_kr, Qr = P W_qr",
+              "s_ij = ( q_i . k_j + q_i . Kr[row] + k_j . Qr[row] ) / sqrt(d (1 + terms)); row = "
+              "row(i - j); Kr = P W_kr, Qr = P W_qr",
           .defaults = R"({"version": 2, "buckets": null, "max_positions": 512, "c2p": true,
                           "p2c": true, "norm": null, "norm_eps": 1e-7,
                           "flavour": "hugging-face"})",

@@ -149,10 +149,9 @@ MethodInfo dual_chunk_method() {
   return {.name = "dual-chunk",
           .summary = "Rotary, positions start again in each chunk (An et al. 2024)",
           .formula =
-              "c = chunk_size - local_window; "
-              "key j stands at j mod c, query i at i mod c towards the keys of its own chunk; "
-              "min(i mod c + c, chunk_size) towards those of the chunk before; "
-              "min(2c - 1, chunk_size) towards older ones",
+              "c = chunk_size - local_window; key j stands at j mod c, query i at i mod c towards "
+              "the keys of its own chunk; min(i mod c + c, chunk_size) towards those of the chunk "
+              "before; min(2c - 1, chunk_size) towards older ones",
           .defaults =
               one_axis_defaults() +
               R"(, "chunk_size": null, "local_window": null, "mscale": 1.0, "dynamic": "query"})",

@@ -59,9 +59,8 @@ MethodInfo nezha_method() {
   return {.name = "nezha",
           .summary = "Fixed sinusoids by clipped distance on keys and values (Wei et al. 2019)",
           .formula =
-              "r = clip(j - i, -K, K); "
-              "s_ij = q_i . (k_j + a[r]) / sqrt(d); "
-              "o_i = sum_j softmax_j(s_ij) * (v_j + a[r])",
+              "r = clip(j - i, -K, K); s_ij = q_i . (k_j + a[r]) / sqrt(d); o_i = sum_j "
+              "softmax_j(s_ij) * (v_j + a[r])",
           .defaults = R"({"max_relative_position": 64, "flavour": "code"})",
           .make = make_nezha};
 }

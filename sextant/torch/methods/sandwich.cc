@@ -75,9 +75,8 @@ MethodInfo sandwich_method() {
       .name = "sandwich",
       .summary = "Sinusoids' own product as a bias (Chi et al. 2022)",
       .formula =
-          "s_ij = q_i . k_j / sqrt(d) + c(i - j) / r_h; "
-          "c(t) = sum_i cos(t / 10000^(2i / w)); "
-          "r_h = ratio (h + 1) / heads",
+          "s_ij = q_i . k_j / sqrt(d) + c(i - j) / r_h; c(t) = sum_i cos(t / 10000^(2i / w)); r_h "
+          "= ratio (h + 1) / heads",
       .defaults = R"({"sinusoid_width": 128, "first_index": 1, "strength": null, "ratio": 8.0})",
       .make = make_sandwich};
 }

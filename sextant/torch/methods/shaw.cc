@@ -73,9 +73,8 @@ MethodInfo shaw_method() {
   return {.name = "shaw",
           .summary = "Trained vectors per clipped distance on keys and values (Shaw et al. 2018)",
           .formula =
-              "r = clip(j - i, -K, K); "
-              "s_ij = q_i . (k_j + aK[r]) / sqrt(d); "
-              "o_i = sum_j softmax_j(s_ij) * (v_j + aV[r])",
+              "r = clip(j - i, -K, K); s_ij = q_i . (k_j + aK[r]) / sqrt(d); o_i = sum_j "
+              "softmax_j(s_ij) * (v_j + aV[r])",
           .defaults = R"({"clip": 16, "values": true})",
           .make = make_shaw,
           .tests = {.options = R"({"clip": 3})"}};

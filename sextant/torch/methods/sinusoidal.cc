@@ -110,10 +110,8 @@ MethodInfo sinusoidal_method() {
   return {.name = "sinusoidal",
           .summary = "Sines and cosines added to the input (Vaswani et al. 2017)",
           .formula =
-              "x_t = token_scale * x_t + p[t]; "
-              "p[t][2i] = sin(t w_i); "
-              "p[t][2i+1] = cos(t w_i); "
-              "w_i = base^(-2i / width)",
+              "x_t = token_scale * x_t + p[t]; p[t][2i] = sin(t w_i); p[t][2i+1] = cos(t w_i); w_i "
+              "= base^(-2i / width)",
           .defaults = R"({"layout": "interleaved", "base": 10000.0, "padding_idx": null,
                           "token_scale": 1.0, "first": 0})",
           .make = make_sinusoidal};

@@ -71,9 +71,8 @@ MethodInfo streaming_method() {
   return {.name = "streaming",
           .summary = "The first keys and the latest, counted in the cache (Xiao et al. 2023)",
           .formula =
-              "query i sees j < sinks, and i - recent <= j <= i; "
-              "relative position: i - j if i - j <= recent; "
-              "min(i, sinks + recent) - j for the sinks, further away",
+              "query i sees j < sinks, and i - recent <= j <= i; relative position: i - j if i - j "
+              "<= recent; min(i, sinks + recent) - j for the sinks, further away",
           .defaults = one_axis_defaults() + R"(, "sinks": 4, "recent": null})",
           .make = make_streaming,
           .tests = {.rounding = 1e-14}};

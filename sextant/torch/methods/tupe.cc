@@ -192,9 +192,8 @@ MethodInfo tupe_method() {
   return {.name = "tupe",
           .summary = "Positions untied from words (TUPE-A and TUPE-R, Ke et al. 2020)",
           .formula =
-              "s_ij = ( q_i . k_j + reset(UQ_i . UK_j) ) / sqrt(2d) [ + reset(b[bucket(j - i), "
-              "h]) ]; "
-              "UQ = LayerNorm(P) U_Q, UK = LayerNorm(P) U_K",
+              "s_ij = ( q_i . k_j + reset(UQ_i . UK_j) ) / sqrt(2d) [ + reset(b[bucket(j - i), h]) "
+              "]; UQ = LayerNorm(P) U_Q, UK = LayerNorm(P) U_K",
           .defaults = R"({"relative": true, "buckets": 32, "max_distance": 128,
                           "max_positions": null})",
           .make = make_tupe,

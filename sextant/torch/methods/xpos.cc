@@ -58,8 +58,7 @@ MethodInfo xpos_method() {
           .summary = "Rotary positions that fade with distance (Sun et al. 2022)",
           .formula =
               "s_ij = sum_f Re( q_f conj(k_f) zeta_f^((i - j) / B) e^(i (i - j) theta_f) ) / "
-              "sqrt(d); "
-              "zeta_f = (f / n + gamma) / (1 + gamma)",
+              "sqrt(d); zeta_f = (f / n + gamma) / (1 + gamma)",
           .defaults = rotary_defaults("interleaved")
                           .append(", ")
                           .append(rotary_plan_defaults())

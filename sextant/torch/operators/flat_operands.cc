@@ -33,7 +33,7 @@ void each_argument(A& a, F&& f) {
     if constexpr (operand.has(Axis::kRows)) f(operand.of(a).row_at);
   });
   f(a.pages), f(a.key_rows), f(a.softcap), f(a.dropout.p), f(a.dropout.seed);
-  f(a.dropout.first_query), f(a.whole_lse), f(a.int8_pages);
+  f(a.dropout.first_query), f(a.whole_lse), f(a.int8_pages), f(a.axes);
 }
 
 struct Push {
@@ -256,7 +256,7 @@ std::string arguments_schema() {
          operands +
          ", Tensor? pages=None, int key_rows=0, float softcap=0, float dropout_p=0, "
          "Tensor? dropout_seed=None, int dropout_first_query=0, bool whole_lse=False, "
-         "Tensor[]? int8_pages=None";
+         "Tensor[]? int8_pages=None, Tensor[]? axes=None";
 }
 
 void push(torch::jit::Stack& stack, const FlatOperands& arguments) {

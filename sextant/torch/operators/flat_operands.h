@@ -2,9 +2,9 @@
 // and scalars only, so that Python can call torch.ops.sextant.attend and tracers can record it. The
 // arguments of sweeps (operands.h has one struct for each) are stacked along a first dimension S.
 //
-//   scale, farthest, softcap, whole_lse, pages, key_rows, int8_pages and operands: as members of
-//                           TensorOperands; the row map of a table has the name of the table and
-//                           "_rows"
+//   scale, farthest, softcap, whole_lse, pages, key_rows, int8_pages, axes and operands: as members
+//                           of TensorOperands; the row map of a table has the name of the table
+//                           and "_rows"
 //   frames                  int64 [frames, 7]: the fields of sextant::Frame in their order
 //   key_ranges              int64 [S, 1 or batch, queries, 2]: key rows [first, last)
 //   pairs                   int64 [S, P, 3], or none: first column, second column, axis. A sweep

@@ -79,6 +79,8 @@ TensorOperands part_of(const TensorOperands& o, const Rows& rows) {
   each_tensor(part, [&](auto operand, at::Tensor& x) {
     narrow_to(operand, Axis::kQueries, rows.first, rows.count(), x);
   });
+  for (size_t at = kAxisQueries; at < part.axes.size(); at += kAxisTensors)
+    part.axes[at] = part.axes[at].narrow(1, rows.first, rows.count());
   for (SweepOperand& sweep : part.sweeps) {
     sweep.key_ranges = sweep.key_ranges.narrow(1, rows.first, rows.count());
     if (sweep.query_rotary_positions.defined())

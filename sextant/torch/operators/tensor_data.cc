@@ -3,6 +3,8 @@
 #include "sextant/torch/operators/tensor_data.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/where.h>
 
@@ -106,6 +108,25 @@ void check_row_map(const std::string& name, const at::Tensor& row_at) {
   check_on_cpu(name.c_str(), row_at, /*meta=*/true);
 }
 
+void check_axes(const TensorData& a) {
+  if (a.axes.size() % kAxisTensors != 0)
+    refuse("axes", "5 tensors for each axis", std::to_string(a.axes.size()));
+  const Size batch = {Size::kOneOr, a.q.sym_size(0)};
+  each_axis(a.axes, [&](const at::Tensor* axis) {
+    check_tensor("axes: query positions", axis[kAxisQueries], at::kLong,
+                 {batch, {Size::kExactly, a.q.sym_size(2)}});
+    check_tensor("axes: key positions", axis[kAxisKeys], at::kLong,
+                 {batch, {Size::kExactly, key_rows(a)}});
+    check_tensor("axes: farthest", axis[kAxisFarthest], at::kLong, {1});
+    for (const AxisTensor map : {kAxisBias, kAxisOnQuery})
+      check_tensor("axes: rows", axis[map], at::kInt, {{}});
+    for (size_t n = 0; n < kAxisTensors; ++n) check_on_cpu("axes", axis[n], /*meta=*/true);
+    if (axis[kAxisBias].numel() > 0 && axis[kAxisOnQuery].numel() > 0)
+      check_tensor("axes: rows", axis[kAxisOnQuery], at::kInt,
+                   {Size{Size::kExactly, axis[kAxisBias].sym_size(0)}});
+  });
+}
+
 void check_cap_and_dropout(const TensorData& a) {
   if (!std::isfinite(a.softcap) || a.softcap < 0)
     refuse("softcap", "a finite number above 0, or 0 for none", std::to_string(a.softcap));
@@ -151,6 +172,15 @@ bool fits(const at::Tensor& x, const std::vector<Size>& sizes) {
 
 c10::SymInt key_rows(const TensorData& a) {
   return a.pages.defined() ? c10::SymInt(a.key_rows) : a.k.sym_size(2);
+}
+
+void add_axis(TensorData& data, const AxisOperand& axis) {
+  const auto map = [](const at::Tensor& rows) {
+    return rows.defined() ? rows : at::empty({0}, at::kInt);
+  };
+  data.axes.insert(data.axes.end(), {axis.query_positions, axis.key_positions,
+                                     at::full({1}, axis.farthest, at::kLong), map(axis.bias_rows),
+                                     map(axis.on_query_rows)});
 }
 
 std::array<at::Tensor*, kDifferentiable> differentiable(OperandTensors& operands) {
@@ -199,6 +229,7 @@ void check_data(const TensorData& a) {
     if constexpr (operand.has(Axis::kRows))
       check_row_map(operand.name + std::string("_rows"), operand.of(a).row_at);
   });
+  check_axes(a);
   check_cap_and_dropout(a);
 }
 

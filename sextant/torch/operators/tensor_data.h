@@ -44,6 +44,18 @@ void narrow_to(Entry operand, Axis axis, int64_t first, int64_t count, at::Tenso
   x = x.narrow(operand.dim(axis), first, count);
 }
 
+// The tensors of an axis in TensorData::axes: positions of queries and keys, int64 [1] with the
+// distance of entry 0, and the maps to rows of axis_bias and axis_on_query, of no elements if the
+// axis has none.
+inline constexpr size_t kAxisTensors = 5;
+enum AxisTensor : uint8_t { kAxisQueries, kAxisKeys, kAxisFarthest, kAxisBias, kAxisOnQuery };
+
+// Calls f(the tensors of an axis) for each axis. check_data() must have accepted the data.
+template <class F>
+void each_axis(const std::vector<at::Tensor>& axes, F&& f) {
+  for (size_t n = 0; n + kAxisTensors <= axes.size(); n += kAxisTensors) f(axes.data() + n);
+}
+
 // The number of key rows of an entry, as frames, ranges and rotary positions count them.
 c10::SymInt key_rows(const TensorData& data);
 

@@ -106,6 +106,8 @@ void check_layout(const at::Tensor& frames, const std::vector<SweepOperand>& swe
   }
 }
 
+TensorPlan::OwnTensor::OwnTensor(const at::Tensor& x) { *this = x; }
+
 TensorPlan::OwnTensor& TensorPlan::OwnTensor::operator=(const at::Tensor& x) {
   defined = x.defined();
   sizes = defined ? x.sizes().vec() : std::vector<int64_t>();
@@ -156,6 +158,24 @@ void TensorPlan::set(const at::Tensor& frames, const std::vector<SweepOperand>& 
   each_map(data, plan_.row_at, [&](const at::Tensor& map, std::span<const int32_t>& row_at) {
     row_at = (maps_[n++] = map).values<int32_t>();
   });
+  axes_.clear();
+  for (const at::Tensor& x : data.axes) axes_.emplace_back(x);
+  plan_.axes.clear();
+  for (size_t at = 0; at < axes_.size(); at += kAxisTensors) {
+    const OwnTensor* const axis = axes_.data() + at;
+    const auto stride = [](const OwnTensor& x) { return x.sizes[0] == 1 ? 0 : x.sizes[1]; };
+    const auto bias = axis[kAxisBias].values<int32_t>();
+    const auto on_query = axis[kAxisOnQuery].values<int32_t>();
+    plan_.axes.push_back(
+        {.query_positions = axis[kAxisQueries].values<int64_t>().data(),
+         .key_positions = axis[kAxisKeys].values<int64_t>().data(),
+         .query_batch_stride = stride(axis[kAxisQueries]),
+         .key_batch_stride = stride(axis[kAxisKeys]),
+         .distances = {.farthest = axis[kAxisFarthest].values<int64_t>()[0],
+                       .count = static_cast<int64_t>(std::max(bias.size(), on_query.size()))},
+         .bias = bias,
+         .on_query = on_query});
+  }
   pages_ = data.pages;
   plan_.pages = {};
   if (!pages_.defined) return;
@@ -212,6 +232,9 @@ bool TensorPlan::serves(const at::Tensor& frames, const std::vector<SweepOperand
                             }) &&
          data.farthest == plan_.diagonals.farthest && diagonals_of(data) == plan_.diagonals.count &&
          same_maps && pages_.equals(data.pages) &&
+         std::ranges::equal(
+             axes_, data.axes,
+             [](const OwnTensor& own, const at::Tensor& x) { return own.equals(x); }) &&
          (!pages_.defined || data.key_rows == plan_.pages.rows);
 }
 

@@ -62,6 +62,8 @@ class TensorPlan {
     std::vector<int64_t> sizes;
     std::vector<char> bytes;
 
+    OwnTensor() = default;
+    explicit OwnTensor(const at::Tensor& x);
     OwnTensor& operator=(const at::Tensor& x);
     bool equals(const at::Tensor& x) const;
     template <class Value>
@@ -90,6 +92,7 @@ class TensorPlan {
   // The maps of all tables, in the order of RowMaps.
   std::array<OwnTensor, sizeof(RowMaps) / sizeof(std::span<const int32_t>)> maps_;
   OwnTensor pages_;
+  std::vector<OwnTensor> axes_;
   mutable std::mutex mutex_;
   mutable std::vector<Prepared> prepared_;
   int64_t epoch_ = 0;  // renew() begins another

@@ -37,7 +37,7 @@ OperandViews<T>::OperandViews(const TensorData& data) : data_(data) {
   each_tensor(d, [&](auto operand, at::Tensor& x) {
     if (!x.defined()) return;
     if (operand.elements == Elements::kComputed) x = to_float(x);
-    if (!operand.has(Axis::kBatch) && !operand.has(Axis::kRows)) x = x.contiguous();
+    if (operand.axis(1) == Axis::kNone) x = x.contiguous();
     set_view(with_four_axes(operand, expanded(operand, x, d)), operand.of(o));
   });
   if (!d.int8_pages.empty()) {

@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "sextant/torch/operators/tensor_data.h"
 #include "sextant/torch/operators/views.h"
@@ -58,7 +57,7 @@ TensorOperands key_part(const TensorOperands& whole, const Diagonals& diagonals,
                         const Positions& keys, const at::Tensor& k, const at::Tensor& v) {
   TensorOperands part = whole;
   part.plans = {};
-  part.sink = at::Tensor();
+  part.sink = part.query_sink = at::Tensor();
   part.k = k;
   part.v = v;
   part.whole_lse = true;
@@ -68,6 +67,8 @@ TensorOperands key_part(const TensorOperands& whole, const Diagonals& diagonals,
     if (sweep.key_rotary_positions.defined())
       sweep.key_rotary_positions = sweep.key_rotary_positions.narrow(2, keys.first, keys.count);
   }
+  for (size_t at = kAxisKeys; at < part.axes.size(); at += kAxisTensors)
+    part.axes[at] = part.axes[at].narrow(1, keys.first, keys.count);
   const Diagonals own = distances_of(part.frames, diagonals);
   const int64_t first = diagonals.index(own.farthest);
   part.farthest = own.farthest;

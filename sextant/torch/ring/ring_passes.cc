@@ -17,7 +17,6 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -34,11 +33,17 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// The sink of each head or of each query, or an undefined tensor.
+template <class Operands>
+auto& sink_of(Operands& o) {
+  return o.query_sink.defined() ? o.query_sink : o.sink;
+}
+
 // The tensors of operands to which gradients flow through each part.
 std::vector<at::Tensor*> through_parts(TensorOperands& o) {
   std::vector<at::Tensor*> all;
   for (at::Tensor* x : differentiable(o))
-    if (x != &o.k && x != &o.v && x != &o.sink) all.push_back(x);
+    if (x != &o.k && x != &o.v && x != &o.sink && x != &o.query_sink) all.push_back(x);
   for (at::Tensor& x : o.lazy_query_bias.inputs) all.push_back(&x);
   std::erase_if(all, [](const at::Tensor* x) { return !x->defined(); });
   return all;
@@ -48,7 +53,7 @@ std::vector<at::Tensor*> through_parts(TensorOperands& o) {
 // operands of a part, are the last ones.
 std::vector<at::Tensor*> with_gradients(TensorOperands& o) {
   std::vector<at::Tensor*> all = through_parts(o);
-  for (at::Tensor* x : {&o.sink, &o.query_shift})
+  for (at::Tensor* x : {&sink_of(o), &o.query_shift})
     if (x->defined()) all.push_back(x);
   return all;
 }
@@ -67,7 +72,8 @@ at::Tensor weight(const at::Tensor& lse, const at::Tensor& whole) {
 }
 
 at::Tensor sink_lse(const at::Tensor& sink) {
-  return sink.detach().to(at::kDouble).view({1, -1, 1});
+  const at::Tensor all = sink.detach().to(at::kDouble);
+  return all.dim() == 1 ? all.view({1, -1, 1}) : all;
 }
 
 // The result of the parts so far: out in the type of the computation, lse in float64.
@@ -130,7 +136,7 @@ class Ring {
       if (transfer) held = transfer->wait();
     }
     for (size_t n = 0; n < queries_.size(); ++n)
-      if (const at::Tensor& sink = queries_[n].operands.sink; sink.defined())
+      if (const at::Tensor& sink = sink_of(queries_[n].operands); sink.defined())
         results[n].join_sink(sink);
     return results;
   }
@@ -245,10 +251,12 @@ class Ring {
                                  variable_list& sums) {
     const at::Tensor along = (whole.d_out * whole.out).sum(-1).to(at::kDouble);
     at::Tensor d_shift = whole.d_lse;
-    auto next = sums.end() - (o.sink.defined() ? 1 : 0) - (o.query_shift.defined() ? 1 : 0);
-    if (o.sink.defined()) {
-      const at::Tensor w = weight(sink_lse(o.sink), whole.lse);
-      (next++)->add_((w * (whole.d_lse - along)).sum(c10::IntArrayRef{0, 2}));
+    const at::Tensor& sink = sink_of(o);
+    auto next = sums.end() - (sink.defined() ? 1 : 0) - (o.query_shift.defined() ? 1 : 0);
+    if (sink.defined()) {
+      const at::Tensor w = weight(sink_lse(sink), whole.lse);
+      const at::Tensor d_sink = w * (whole.d_lse - along);
+      (next++)->add_(sink.dim() == 1 ? d_sink.sum(c10::IntArrayRef{0, 2}) : d_sink);
       d_shift = d_shift + w * (along - whole.d_lse);
     }
     if (o.query_shift.defined()) next->add_(d_shift);

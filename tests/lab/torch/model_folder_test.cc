@@ -47,7 +47,7 @@ TEST(ModelFolder, WhatIsWrittenReadsBackToTheSameLogits) {
     const std::string obstacle = write_model(one.config, decoder, folder.path());
     EXPECT_EQ(obstacle.empty(), one.family != hugging_face::Family::kOwn) << obstacle;
     EXPECT_EQ(read_json(folder / "config.json").at("architectures").at(0),
-              hugging_face::name_of(one.family).architecture);
+              hugging_face::facts_of(one.family).architecture);
     const SavedModel read = read_model(folder.path());
     EXPECT_LE(largest_difference(logits_of(read.decoder), logits_of(decoder)), kRounding);
     EXPECT_EQ(read.config.train_length, one.config.train_length);

@@ -148,7 +148,7 @@ for case in CASES:
 
 
 def tearDownModule():  # noqa: N802 pylint: disable=invalid-name
-    """Prints the counts for docs/audit/doctor.md, which scripts/check_doctor.sh writes."""
+    """Prints the counts for docs/audit/doctor.md, which tests/check_doctor.sh writes."""
     print(f"\n{len(CASES)} | {len({case[0] for case in CASES})} | {len(FOUND)} found",
           file=sys.stderr)
 

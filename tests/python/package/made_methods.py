@@ -84,5 +84,6 @@ def methods_of_decoders():
     q, k, v = random_rows(LENGTH)
     for name in sextant.methods():
         method = make(name).float()
-        tensors = q, method.keys(k, layer_input().float()), v
+        x = layer_input().float()
+        tensors = method.queries(q, x), method.keys(k, x), v
         yield name, method, tensors, method(*tensors)

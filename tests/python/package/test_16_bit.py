@@ -59,7 +59,9 @@ class Narrow(unittest.TestCase):
                     method = make(name)
                     identity = method.name, method.shape, method.options
                     q, k, v = inputs()
-                    tensors = q, method.keys(k, layer_input()), v, *method.tensors()
+                    x = layer_input()
+                    rows = method.queries(q, x), method.keys(k, x), v
+                    tensors = *rows, *method.tensors()
                     self.check(
                         lambda q, k, v, *p: torch.ops.sextant.method_attend(
                             *identity, list(p), q, k, v, layer=1

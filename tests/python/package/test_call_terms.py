@@ -19,7 +19,8 @@ def calls(causal=True):
     for name in sextant.methods():
         method = make(name, **({"unmasked": True} if name == "skew" and not causal else {}))
         q, k, v = inputs()
-        yield name, method, q, method.keys(k, layer_input()), v
+        x = layer_input()
+        yield name, method, method.queries(q, x), method.keys(k, x), v
 
 
 def close(got, expected):

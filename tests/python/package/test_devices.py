@@ -40,7 +40,8 @@ class Devices(unittest.TestCase):
                 x = torch.empty(layer_input().shape, device="cuda")
                 named = method.name, method.shape, method.options, parameters
                 keys = torch.cat((k, torch.ops.sextant.method_key_columns(*named, x).to(k)), 3)
-                out, lse = torch.ops.sextant.method_attend_with_lse(*named, q, keys, v)
+                queries = torch.cat((q, torch.ops.sextant.method_query_columns(*named, x).to(q)), 3)
+                out, lse = torch.ops.sextant.method_attend_with_lse(*named, queries, keys, v)
                 self.assertEqual((out.shape, out.dtype, out.device.type),
                                  (q.shape, torch.bfloat16, "cuda"))
                 self.assertEqual((lse.shape, lse.dtype, lse.device.type),

@@ -17,6 +17,7 @@ def call(method, x, q, k, v, parameters, **options):
     """Attention of layer 1 with a seed of one's own, and the columns that the method adds."""
     identity = method.name, method.shape, method.options, list(parameters)
     k = torch.cat((k, torch.ops.sextant.method_key_columns(*identity, x, layer=1)), 3)
+    q = torch.cat((q, torch.ops.sextant.method_query_columns(*identity, x, layer=1)), 3)
     return torch.ops.sextant.method_attend(*identity, q, k, v, layer=1, **options)
 
 

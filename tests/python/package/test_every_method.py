@@ -13,6 +13,7 @@ def call(method, x, q, k, v, parameters):
     """Attention of layer 1, with the columns that the method adds to keys."""
     identity = method.name, method.shape, method.options, list(parameters)
     k = torch.cat((k, torch.ops.sextant.method_key_columns(*identity, x, layer=1)), 3)
+    q = torch.cat((q, torch.ops.sextant.method_query_columns(*identity, x, layer=1)), 3)
     return torch.ops.sextant.method_attend(*identity, q, k, v, layer=1)
 
 
@@ -66,6 +67,7 @@ class EveryMethod(unittest.TestCase):
             with self.subTest(name):
                 method = make(name)
                 q, k, v = inputs()
+                q = method.queries(q, layer_input())
                 k = method.keys(k, layer_input())
                 out = method(q, k, v)
                 single = method.float()(q.float(), k.float(), v.float())
@@ -76,6 +78,7 @@ class EveryMethod(unittest.TestCase):
             with self.subTest(name):
                 method = make(name)
                 q, k, v = inputs()
+                q = method.queries(q, layer_input())
                 k = method.keys(k, layer_input())
                 whole = method(q, k, v)
                 last = method(q[:, :, 4:], k, v)

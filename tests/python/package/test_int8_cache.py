@@ -48,7 +48,7 @@ class Int8Cache(unittest.TestCase):
             with self.subTest(name):
                 method = sextant.method(name, heads=HEADS, head_dim=HEAD_DIM, layers=2,
                                         train_length=40, **options_of(name))
-                self.check(method, (q, method.keys(k, x), v))
+                self.check(method, (method.queries(q, x), method.keys(k, x), v))
 
     @torch.no_grad()
     def test_encodings_of_ones_own(self):

@@ -35,6 +35,7 @@ class Packing(unittest.TestCase):
         for name in sextant.methods():
             method = make(name)
             q, k, v = inputs()
+            q = method.queries(q, layer_input())
             k = method.keys(k, layer_input())
             with self.subTest(name):
                 out, lse = method(q, k, v, packed_queries=BY_ROW, packed_keys=BY_ROW,

@@ -61,8 +61,8 @@ def differences(name, dtype, causal, shards):
     def run(attend, *rows):
         rows = [one.detach().clone().requires_grad_() for one in rows]
         q, k, v, x, bias = rows
-        out, lse = attend(q, module.keys(k, x, layer=1), v, layer=1, return_lse=True,
-                          causal=causal, key_bias=bias, **terms)
+        out, lse = attend(module.queries(q, x, layer=1), module.keys(k, x, layer=1), v, layer=1,
+                          return_lse=True, causal=causal, key_bias=bias, **terms)
         return out, lse, rows
 
     out, lse, rows = run(module, q, k, v, x, bias)

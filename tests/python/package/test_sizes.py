@@ -19,8 +19,8 @@ def twice(x, dim):
 def wrong_calls(q, k, v):
     """(what is wrong, q, k, v, layer, the error) for a method with two layers."""
     yield ("head_dim", twice(q, 3), k, v, 0,
-           f"q: expected {HEAD_DIM} columns, the head_dim of the method .*, but got {2 * HEAD_DIM}")
-    yield ("half of head_dim", q[..., :2], k, v, 0, f"q: expected {HEAD_DIM} columns")
+           f"q: expected {q.size(3)} columns, the head_dim of the .*, but got {2 * q.size(3)}")
+    yield ("half of head_dim", q[..., :2], k, v, 0, f"q: expected {q.size(3)} columns")
     yield ("k's columns", q, twice(k, 3), v, 0, r"k: expected \d+ columns, the head_dim of the")
     yield ("more heads", twice(q, 1), k, v, 0,
            f"q: expected {HEADS} heads, the heads of the method .*, but got {2 * HEADS}")
@@ -38,6 +38,7 @@ class Sizes(unittest.TestCase):
         for name in sextant.methods():
             method = make(name)
             q, k, v = inputs()
+            q = method.queries(q, layer_input())
             k = method.keys(k, layer_input())
             for wrong, *tensors, layer, message in wrong_calls(q, k, v):
                 with self.subTest(name, wrong=wrong):
@@ -49,6 +50,7 @@ class Sizes(unittest.TestCase):
             method = make(name).float()
             with torch.no_grad():
                 q, k, v = (x.float() for x in inputs())
+                q = method.queries(q, layer_input().float())
                 k = method.keys(k, layer_input().float())
                 for wrong, *tensors, layer, message in wrong_calls(q, k, v):
                     cache = sextant.Cache()
@@ -61,6 +63,7 @@ class Sizes(unittest.TestCase):
         for name in sextant.methods():
             method = make(name)
             q, k, v = inputs()
+            q = method.queries(q, layer_input())
             k = method.keys(k, layer_input())
             wide = torch.cat((v, v[..., :1]), 3)
             with self.subTest(name):

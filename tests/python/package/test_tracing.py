@@ -31,6 +31,7 @@ class Tracing(unittest.TestCase):
             with self.subTest(name):
                 method = make(name)
                 q, k, v = inputs()
+                q = method.queries(q, x).detach().requires_grad_()
                 k = method.keys(k, x).detach().requires_grad_()
                 self.check_op(torch.ops.sextant.method_attend.default, method, q, k, v)
                 self.check_op(torch.ops.sextant.method_embed.default, method, x)
@@ -75,7 +76,8 @@ class Tracing(unittest.TestCase):
                 q, k, v = inputs()
                 x = layer_input()
                 self.check_compiled(
-                    lambda: method(q, method.keys(k, x), v), [x, q, k, v, *method.parameters()]
+                    lambda: method(method.queries(q, x), method.keys(k, x), v),
+                    [x, q, k, v, *method.parameters()],
                 )
                 self.check_compiled(lambda: method.embed(x), [x, *method.parameters()])
         for method in traced_token_methods():

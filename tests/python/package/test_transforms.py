@@ -17,6 +17,7 @@ class Transforms(unittest.TestCase):
         for name in sextant.methods():
             method = make(name)
             q, k, v = inputs()
+            q = method.queries(q, layer_input()).detach().requires_grad_()
             k = method.keys(k, layer_input()).detach().requires_grad_()
 
             def loss(q, k, v):
@@ -47,6 +48,7 @@ class Transforms(unittest.TestCase):
             method = make(name)
             parameters = dict(method.named_parameters())
             q, k, v = (x.detach() for x in inputs())
+            q = method.queries(q, layer_input()).detach()
             k = method.keys(k, layer_input()).detach()
 
             def loss(parameters, q, k, v):

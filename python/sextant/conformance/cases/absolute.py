@@ -29,9 +29,8 @@ def learned(c):
 
 def embed_with(method, x, parameters, **arguments):
     """Runs ``embed`` of a method with the tensors of the case as its parameters."""
-    return torch.ops.sextant.method_embed(
-        method.name, method.shape, method.options, list(parameters), x, **arguments
-    )
+    return torch.ops.sextant.method_embed(method.name, method.shape, method.options,
+                                          list(parameters), x, **arguments)
 
 
 @case(r"hierarchical_decomposition")
@@ -71,9 +70,8 @@ def sinusoidal_tables(c):
         c.expect(f"{name} from the first token on", embed_with(method, zeros, [])[0], rows[2:])
     if "fairseq_mask_tokens" in c:
         token_ids = c.tensor("fairseq_mask_tokens")
-        method = c.library.method(
-            "sinusoidal", heads=1, head_dim=8, layout="fairseq", padding_idx=0
-        )
+        method = c.library.method("sinusoidal", heads=1, head_dim=8, layout="fairseq",
+                                  padding_idx=0)
         zeros = torch.zeros(*token_ids.shape, 8, dtype=torch.float64)
         got = embed_with(method, zeros, [], token_ids=token_ids)
         expected = c.arrays["fairseq_mask_out_d8"]
@@ -102,9 +100,8 @@ def sinusoidal_tables(c):
 @case(r"sinusoidal", "x", "out")
 def sinusoidal_added(c):
     x = c.leaf("x")
-    method = c.library.method(
-        "sinusoidal", heads=1, head_dim=x.size(-1), token_scale=x.size(-1) ** 0.5
-    )
+    method = c.library.method("sinusoidal", heads=1, head_dim=x.size(-1),
+                              token_scale=x.size(-1) ** 0.5)
     c.expect_out(embed_with(method, x, []))
 
 
@@ -129,9 +126,7 @@ def clock_binary(c):
 @case(r"recursive", "p", "p0", "W")
 def recursive_tanh(c):
     p0, weight, bias = c.leaves("p0", "W", "b")
-    c.expect_out(
-        c.library.tables.tanh_positions(p0, weight, bias, len(c.arrays["p"])), name="p"
-    )
+    c.expect_out(c.library.tables.tanh_positions(p0, weight, bias, len(c.arrays["p"])), name="p")
 
 
 @case(r"recursive", "param_weight_ih_l0")
@@ -160,9 +155,8 @@ def floater(c):
     flow = "linear" if linear else "convolution"
     length = len(c.arrays["p"])
     for gradient, prefix in (("solver", "grad_"), ("adjoint", "gradadj_")):
-        p = c.library.tables.floater_positions(
-            c.leaf("p0"), c.leaves(*names), length, flow, gradient
-        )
+        p = c.library.tables.floater_positions(c.leaf("p0"), c.leaves(*names), length, flow,
+                                               gradient)
         c.expect(f"p ({gradient})", p, c.arrays["p"])
         # The official adjoint itself differs by 1e-8 from the derivative of its solver.
         tolerance = 1e-7 if gradient == "adjoint" and c.dtype == torch.float64 else None
@@ -200,16 +194,12 @@ def complex_embedding(c):
         shape = c.arrays[name].shape
         return "component" if len(shape) == 1 else "word" if shape[1] == 1 else "word-and-component"
 
-    method = c.library.method(
-        "complex", heads=1, head_dim=2 * width, amplitude="word", frequency=sharing("w"),
-        phase=sharing("theta"), vocabulary=vocabulary,
-    )
+    method = c.library.method("complex", heads=1, head_dim=2 * width, amplitude="word",
+                              frequency=sharing("w"), phase=sharing("theta"), vocabulary=vocabulary)
     zeros = torch.zeros(*ids.shape, 2 * width, dtype=c.dtype)
     embedded = embed_with(method, zeros, tables, first_query=first - 1, token_ids=ids)
-    for re, im in (
-        c.library.tables.complex_embedding(ids, positions, *tables),
-        embedded.chunk(2, -1),
-    ):
+    for re, im in (c.library.tables.complex_embedding(ids, positions, *tables),
+                   embedded.chunk(2, -1)):
         c.expect("re", re, c.arrays["re"])
         c.expect("im", im, c.arrays["im"])
         c.expect_gradients((re * c.tensor("g_re")).sum() + (im * c.tensor("g_im")).sum())
@@ -236,9 +226,7 @@ def complex_attention(c):
     if c.meta["continue_complex"]:
         def weights_of(real, imaginary):
             queries = torch.cat([real, imaginary], -1)[:, None]
-            return c.attention(
-                queries, k, v, method="none", causal=False, mask=mask
-            )[:, 0]
+            return c.attention(queries, k, v, method="none", causal=False, mask=mask)[:, 0]
 
         by_re = weights_of(parts["q_re"], -parts["q_im"])
         by_im = weights_of(parts["q_im"], parts["q_re"])

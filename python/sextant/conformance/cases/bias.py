@@ -13,9 +13,8 @@ def visibility(c):
 
 def attend(c, method, parameters=(), names=("q", "k", "v"), **options):
     q, k, v = c.leaves(*names)
-    return c.attention(
-        q, k, v, method=method, parameters=list(parameters), **visibility(c), **options
-    )
+    return c.attention(q, k, v, method=method, parameters=list(parameters), **visibility(c),
+                       **options)
 
 
 @case(r"ALiBi (causal$|symmetric)", "q", "out")
@@ -56,13 +55,9 @@ def alibi_falcon(c):
 
 @case(r"ALiBi slopes for n heads", "slopes")
 def alibi_slopes(c):
-    for name, max_bias, tolerance in (
-        ("slopes", 8, 1e-15),
-        ("slopes_ggml", 8, 1e-15),
-        ("slopes_bloom", 8, 2**-23),
-        ("slopes_mpt_max8", 8, 2**-23),
-        ("slopes_mpt_max16", 16, 2**-23),
-    ):
+    for name, max_bias, tolerance in (("slopes", 8, 1e-15), ("slopes_ggml", 8, 1e-15),
+                                      ("slopes_bloom", 8, 2**-23), ("slopes_mpt_max8", 8, 2**-23),
+                                      ("slopes_mpt_max16", 16, 2**-23)):
         table = c.arrays[name]
         got = numpy.zeros_like(table)
         for heads in range(1, table.shape[0]):
@@ -172,18 +167,10 @@ def sandwich_tables(c):
     distance, small = c.arrays["distance"], c.arrays["distance_small"]
     heads = c.meta["heads"]
     for first in (0, 1):
-        c.expect(
-            f"bias_i{first}",
-            table(distance, heads, c.meta["dbar"], first),
-            c.arrays[f"bias_i{first}"],
-            1e-12,
-        )
-        c.expect(
-            f"small_i{first}",
-            table(small, 5, 16, first),
-            c.arrays[f"small_dbar16_h5_i{first}"],
-            1e-12,
-        )
+        c.expect(f"bias_i{first}", table(distance, heads, c.meta["dbar"], first),
+                 c.arrays[f"bias_i{first}"], 1e-12)
+        c.expect(f"small_i{first}", table(small, 5, 16, first),
+                 c.arrays[f"small_dbar16_h5_i{first}"], 1e-12)
     # NeMo's bias differs by a constant per head, which cancels in softmax.
     shift = c.arrays["bias_i1"] - c.arrays["bias_nemo"]
     shifted = table(distance, heads, c.meta["dbar"], 1) - shift[:, :1]

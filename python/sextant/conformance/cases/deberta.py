@@ -28,11 +28,10 @@ def attend(c, q, k, v, names, flavour=None, **options):
     terms = c.meta["pos_att_type"]
     parameters = [c.leaf("rel_emb")] + [c.leaf(n) for n in names if n in c]
     mask = c.tensor("attention_mask") != 0 if "attention_mask" in c else None
-    return c.attention(
-        q, k, v, method="deberta", causal=False, first_query=0, mask=mask, norm=False,
-        flavour=flavour, max_positions=c.meta["max_relative_positions"], c2p="c2p" in terms,
-        p2c="p2c" in terms, parameters=parameters, width=c.arrays["rel_emb"].shape[1], **options,
-    )
+    return c.attention(q, k, v, method="deberta", causal=False, first_query=0, mask=mask,
+                       norm=False, flavour=flavour, max_positions=c.meta["max_relative_positions"],
+                       c2p="c2p" in terms, p2c="p2c" in terms, parameters=parameters,
+                       width=c.arrays["rel_emb"].shape[1], **options)
 
 
 @case(r"deberta_v1$", "in_proj_w")

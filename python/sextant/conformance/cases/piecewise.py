@@ -26,14 +26,8 @@ def dense_scores(c, relative, q, k):
 
 
 def windowed(c, method, **options):
-    attend(
-        c,
-        method,
-        window=c.meta["window"],
-        causal="bidirectional" not in c.meta["method"],
-        log_n=c.meta.get("training_length"),
-        **options,
-    )
+    attend(c, method, window=c.meta["window"], causal="bidirectional" not in c.meta["method"],
+           log_n=c.meta.get("training_length"), **options)
 
 
 @case(r"rerope (prefill|one-token|for bidirectional)", "q", "out", "inv_freq")
@@ -71,13 +65,8 @@ def inverse_leaky_rerope(c):
 @case(r"Self-Extend", "q", "out", "inv_freq")
 def self_extend(c):
     log_n = c.meta.get("scale_base", -1)
-    attend(
-        c,
-        "self-extend",
-        window=c.meta["neighbor_window"],
-        group=c.meta["group_size"],
-        log_n=log_n if log_n > 0 else None,
-    )
+    attend(c, "self-extend", window=c.meta["neighbor_window"], group=c.meta["group_size"],
+           log_n=log_n if log_n > 0 else None)
 
 
 @case(r"(DCA|Dual Chunk Attention)", "q", "out", "inv_freq")
@@ -138,7 +127,5 @@ def streaming(c):
     steps = []
     for n, visible in enumerate(torch.from_numpy(c.arrays["visible"])):
         kept = visible.nonzero()[:, 0]
-        steps.append(
-            c.attention(q[:, :, n : n + 1], k[:, :, kept], v[:, :, kept], **options)
-        )
+        steps.append(c.attention(q[:, :, n : n + 1], k[:, :, kept], v[:, :, kept], **options))
     c.expect("step by step", torch.cat(steps, 2), c.arrays["out"])

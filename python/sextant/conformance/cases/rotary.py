@@ -29,12 +29,10 @@ def visibility(c):
     if pos_q is None:
         return {"causal": "mask" in c}
     if irregular(pos_q) or irregular(pos_k):
-        return {
-            "causal": False,
-            "mask": torch.from_numpy(c.arrays["mask"])[None, None] if "mask" in c else None,
-            "query_positions": torch.from_numpy(pos_q),
-            "key_positions": torch.from_numpy(pos_k),
-        }
+        return {"causal": False,
+                "mask": torch.from_numpy(c.arrays["mask"])[None, None] if "mask" in c else None,
+                "query_positions": torch.from_numpy(pos_q),
+                "key_positions": torch.from_numpy(pos_k)}
     return {"causal": "mask" in c, "first_query": int(pos_q[0]), "first_key": int(pos_k[0])}
 
 
@@ -62,19 +60,14 @@ def rope(c):
 @case(r"RoPE interleaved on the TRAILING", "q", "kv", "out")
 def rope_trailing(c):
     """DeepSeek-V4: keys are also the values, both are rotated, and the output is rotated back."""
-    options = {
-        "pairing": "interleaved",
-        "columns": "last",
-        "dim": c.meta["rotary_dim"],
-        "base": base(c),
-    }
+    options = {"pairing": "interleaved", "columns": "last", "dim": c.meta["rotary_dim"],
+               "base": base(c)}
     q, kv = c.leaves("q", "kv")
     positions = torch.from_numpy(c.arrays["pos"])
     rotated = c.library.rotate(kv, positions, **options)
     c.expect("kv_rot", rotated, c.arrays["kv_rot"])
-    out = c.attention(
-        q, kv, rotated, method="rope", query_positions=positions, key_positions=positions, **options
-    )
+    out = c.attention(q, kv, rotated, method="rope", query_positions=positions,
+                      key_positions=positions, **options)
     c.expect("out_before_inverse", out, c.arrays["out_before_inverse"])
     c.expect_out(c.library.rotate(out, positions, back=True, **options))
 
@@ -83,9 +76,8 @@ def rope_trailing(c):
 def rope_trained(c):
     q, k, v = c.leaves("q", "k", "v")
     c.expect_out(
-        c.attention(
-            q, k, v, method="rope", train=True, sense="clockwise", parameters=[c.leaf("log_freq")]
-        )
+        c.attention(q, k, v, method="rope", train=True, sense="clockwise",
+                    parameters=[c.leaf("log_freq")])
     )
 
 
@@ -104,11 +96,9 @@ def rope_layout(c):
     wq, wk = c.tensor("Wq"), c.tensor("Wk")
     c.expect("Wq_half", wq[index], c.arrays["Wq_half"])
     c.expect("Wk_half", wk[index], c.arrays["Wk_half"])
-    for name, got in (
-        ("scores_interleaved", scores(wq, wk, "interleaved")),
-        ("scores_half_permuted", scores(wq[index], wk[index], "half-split")),
-        ("scores_half_unpermuted", scores(wq, wk, "half-split")),
-    ):
+    for name, got in (("scores_interleaved", scores(wq, wk, "interleaved")),
+                      ("scores_half_permuted", scores(wq[index], wk[index], "half-split")),
+                      ("scores_half_unpermuted", scores(wq, wk, "half-split"))):
         c.expect(name, got, c.arrays[name])
 
 
@@ -128,9 +118,8 @@ def rope_phase(c):
     case gives for these."""
     positions = c.arrays["positions"]
     for n, b in enumerate(c.meta["bases"]):
-        cos, sin = c.library.tables.rope_cos_sin(
-            positions.astype(numpy.int64), c.meta["rotary_dim"], b
-        )
+        cos, sin = c.library.tables.rope_cos_sin(positions.astype(numpy.int64),
+                                                 c.meta["rotary_dim"], b)
         for row in range(len(positions)):
             allowed = c.arrays["err"][n, row] + 1e-15
             c.expect("cos", cos[row], c.arrays["cos"][n, row], allowed)
@@ -170,19 +159,15 @@ def mrope(c):
         c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
     mask = torch.from_numpy(c.arrays["mask"])[None, None]
     c.expect_out(
-        c.attention(
-            q, k, v, method="rope", causal=False, mask=mask, query_positions=positions,
-            key_positions=positions, **options,
-        )
+        c.attention(q, k, v, method="rope", causal=False, mask=mask, query_positions=positions,
+                    key_positions=positions, **options)
     )
 
 
 @case(r"axis of every pair for the published sections", "qwen2vl", "qwen3vl")
 def mrope_axes(c):
-    for name, order, sections in (
-        ("qwen2vl", "blocks", [16, 24, 24]),
-        ("qwen3vl", "interleaved", [24, 20, 20]),
-    ):
+    for name, order, sections in (("qwen2vl", "blocks", [16, 24, 24]),
+                                  ("qwen3vl", "interleaved", [24, 20, 20])):
         # A position of 1 on one axis rotates the pairs of this axis, and no other.
         pairs = len(c.arrays[name])
         x = torch.zeros(3, 1, 1, 2 * pairs, dtype=torch.float64)
@@ -219,11 +204,9 @@ def rope_axial(c):
     quarter = q.size(3) // 4
     positions = grid(c)
     c.expect_out(
-        c.attention(
-            q, k, v, method="rope", causal=False, pairing="interleaved", base=c.meta["theta"],
-            axes="restart", sections=[quarter, quarter], query_positions=positions,
-            key_positions=positions,
-        )
+        c.attention(q, k, v, method="rope", causal=False, pairing="interleaved",
+                    base=c.meta["theta"], axes="restart", sections=[quarter, quarter],
+                    query_positions=positions, key_positions=positions)
     )
 
 
@@ -232,8 +215,6 @@ def rope_mixed(c):
     q, k, v = c.leaves("q", "k", "v")
     positions = grid(c)
     c.expect_out(
-        c.attention(
-            q, k, v, method="rope-mixed", causal=False, query_positions=positions,
-            key_positions=positions, parameters=[c.leaf("freqs")],
-        )
+        c.attention(q, k, v, method="rope-mixed", causal=False, query_positions=positions,
+                    key_positions=positions, parameters=[c.leaf("freqs")])
     )

@@ -93,9 +93,8 @@ def dynamic_exact(c):
     c.expect_out(c.attention(q, k, v, method="rope", dynamic="query", **options))
     # Decoding with unrotated keys gives the same.
     steps = [
-        c.attention(
-            q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1], method="rope", **options
-        )
+        c.attention(q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1], method="rope",
+                    **options)
         for i in range(q.size(2))
     ]
     c.expect("out, decoded", torch.cat(steps, 2), c.arrays["out"])
@@ -111,11 +110,8 @@ def dynamic_hugging_face(c):
             config["dim"],
             base=config["base"],
             length=int(length),
-            stretch={
-                "rope_type": "dynamic",
-                "factor": config["factor"],
-                "original_max_position_embeddings": config["max_position_embeddings"],
-            },
+            stretch={"rope_type": "dynamic", "factor": config["factor"],
+                     "original_max_position_embeddings": config["max_position_embeddings"]},
         )
         expect_frequencies(c, "inv_freq_fresh", frequencies, c.arrays["inv_freq_fresh"][n],
                            2.0**-22)
@@ -168,13 +164,9 @@ def dynamic_classes(c):
 def longrope(c):
     factors = c.arrays["rescale_factors"].tolist()
     dim, factor = 2 * len(factors), c.meta["extended"] / c.meta["original"]
-    stretch = {
-        "rope_type": "longrope",
-        "short_factor": [1.0] * len(factors),
-        "long_factor": factors,
-        "factor": factor,
-        "original_max_position_embeddings": c.meta["original"],
-    }
+    stretch = {"rope_type": "longrope", "short_factor": [1.0] * len(factors),
+               "long_factor": factors, "factor": factor,
+               "original_max_position_embeddings": c.meta["original"]}
     extended = c.meta["original"] + 1
     frequencies, gain, _ = c.library.tables.stretched_frequencies(
         dim, base=c.meta["base"], stretch=stretch, length=extended
@@ -215,12 +207,8 @@ def ntk_variants(c):
         expect_frequencies(c, name, frequencies)
 
 
-GPT_OSS = {
-    "rope_type": "yarn",
-    "factor": 32.0,
-    "original_max_position_embeddings": 4096,
-    "truncate": False,
-}
+GPT_OSS = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096,
+           "truncate": False}
 
 
 @case(r"gpt-oss RoPE", "inv_freq", "inv_freq_truncated", "cos")
@@ -230,9 +218,8 @@ def gpt_oss(c):
         dim, base=150000.0, stretch=GPT_OSS)
     expect_frequencies(c, "inv_freq", frequencies)
     c.expect("concentration", number(gain), number(c.meta["concentration"]), 1e-14)
-    whole, _, _ = c.library.tables.stretched_frequencies(
-        dim, base=150000.0, stretch=GPT_OSS | {"truncate": True}
-    )
+    whole, _, _ = c.library.tables.stretched_frequencies(dim, base=150000.0,
+                                                         stretch=GPT_OSS | {"truncate": True})
     expect_frequencies(c, "inv_freq_truncated", whole)
     cos, sin = cos_sin(c, positions(c, "positions"), dim, base=150000.0, stretch=GPT_OSS)
     c.expect("cos", cos, c.arrays["cos"], 1e-12)
@@ -244,20 +231,13 @@ def deepseek(c):
     """Rotated channels beside unrotated ones, rotated keys shared by all heads, scores scaled by
     mscale^2."""
     rope, start = c.meta["rope"], c.meta["start_pos"]
-    stretch = {
-        "rope_type": "yarn",
-        "factor": rope["factor"],
-        "original_max_position_embeddings": rope["original"],
-        "beta_fast": rope["beta_fast"],
-        "beta_slow": rope["beta_slow"],
-        "mscale": rope["mscale"],
-        "mscale_all_dim": rope["mscale"],
-        "scale_scores": True,
-    }
+    stretch = {"rope_type": "yarn", "factor": rope["factor"],
+               "original_max_position_embeddings": rope["original"], "beta_fast": rope["beta_fast"],
+               "beta_slow": rope["beta_slow"], "mscale": rope["mscale"],
+               "mscale_all_dim": rope["mscale"], "scale_scores": True}
     options = {"base": rope["base"], "pairing": "interleaved", "stretch": stretch}
-    _, gain, score = c.library.tables.stretched_frequencies(
-        rope["dim"], base=rope["base"], stretch=stretch
-    )
+    _, gain, score = c.library.tables.stretched_frequencies(rope["dim"], base=rope["base"],
+                                                            stretch=stretch)
     c.expect("gain", number(gain), number(1.0), 1e-15)
     c.expect("mscale", number(score), number(c.meta["mscale"] ** 2), 1e-14)
     q_nope, q_pe, k_nope, k_pe, v = c.leaves("q_nope", "q_pe", "k_nope", "k_pe", "v")
@@ -267,10 +247,8 @@ def deepseek(c):
         c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
     q = torch.cat([q_nope, q_pe], 3).transpose(1, 2)
     k = torch.cat([k_nope, k_pe.expand(-1, -1, k_nope.size(2), -1)], 3).transpose(1, 2)
-    out = c.attention(
-        q, k, v.transpose(1, 2), method="rope", dim=rope["dim"], columns="last",
-        first_query=start, first_key=start, **options,
-    )
+    out = c.attention(q, k, v.transpose(1, 2), method="rope", dim=rope["dim"], columns="last",
+                      first_query=start, first_key=start, **options)
     c.expect_out(out.transpose(1, 2))
 
 

@@ -16,17 +16,9 @@ def t5(c):
     q, k, v = (split(linear(x, c.leaf(name)), heads) for name in ("q_w", "k_w", "v_w"))
     if "past_k" in c:
         k, v = (torch.cat([c.tensor(f"past_{n}"), new], 2) for n, new in (("k", k), ("v", v)))
-    out = c.attention(
-        q,
-        k,
-        v,
-        method="t5",
-        causal=causal,
-        bidirectional=not causal,
-        buckets=c.meta["num_buckets"],
-        max_distance=c.meta["max_distance"],
-        parameters=[table],
-    )
+    out = c.attention(q, k, v, method="t5", causal=causal, bidirectional=not causal,
+                      buckets=c.meta["num_buckets"], max_distance=c.meta["max_distance"],
+                      parameters=[table])
     c.expect_out(linear(merge(out), c.leaf("o_w")))
 
 
@@ -35,7 +27,6 @@ def t5_buckets(c):
     for name, expected in c.arrays.items():
         rule = re.fullmatch(r"(?:bucket|exact)_(bi|causal)_nb(\d+)_md(\d+)", name)
         if rule:
-            got = c.library.tables.t5_buckets(
-                -c.arrays["relative_position"], int(rule[2]), int(rule[3]), rule[1] == "bi"
-            )
+            got = c.library.tables.t5_buckets(-c.arrays["relative_position"], int(rule[2]),
+                                              int(rule[3]), rule[1] == "bi")
             c.expect(name, got, expected, 0)

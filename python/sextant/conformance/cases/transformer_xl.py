@@ -13,12 +13,10 @@ def attend(c, queries, qkv, u, v, r_net):
     """qkv [memory + queries, batch, 3 * heads * columns] -> [queries, batch, heads * columns]."""
     heads, columns = u.shape
     q, k, value = [split_time_first(x, heads) for x in qkv.chunk(3, -1)]
-    out = c.attention(
-        q[:, :, -queries:], k, value, method="transformer-xl", untie_r=False,
-        clamp_len=c.meta["clamp_len"], same_length=c.meta["same_length"],
-        mem_len=c.meta["mem_len"] if c.meta["same_length"] else None,
-        width=r_net.size(1), parameters=[u, v, r_net],
-    )
+    out = c.attention(q[:, :, -queries:], k, value, method="transformer-xl", untie_r=False,
+                      clamp_len=c.meta["clamp_len"], same_length=c.meta["same_length"],
+                      mem_len=c.meta["mem_len"] if c.meta["same_length"] else None,
+                      width=r_net.size(1), parameters=[u, v, r_net])
     return merge_time_first(out)
 
 
@@ -40,19 +38,16 @@ def recurrence(c):
         return c.leaf("param_" + name)
 
     def norm(x, name):
-        return layer_norm(
-            x, x.shape[-1:], weight(name + ".weight"), weight(name + ".bias"), EPSILON
-        )
+        return layer_norm(x, x.shape[-1:], weight(name + ".weight"), weight(name + ".bias"),
+                          EPSILON)
 
     def layer(n, h, memory):
         prefix = f"layers.{n}."
         qkv = linear(torch.cat([memory, h]), weight(prefix + "dec_attn.qkv_net.weight"))
         biases = weight("r_w_bias"), weight("r_r_bias")
         context = attend(c, h.size(0), qkv, *biases, weight(prefix + "dec_attn.r_net.weight"))
-        h = norm(
-            h + linear(context, weight(prefix + "dec_attn.o_net.weight")),
-            prefix + "dec_attn.layer_norm",
-        )
+        h = norm(h + linear(context, weight(prefix + "dec_attn.o_net.weight")),
+                 prefix + "dec_attn.layer_norm")
         inner = [weight(f"{prefix}pos_ff.CoreNet.{part}") for part in ("0.weight", "0.bias")]
         outer = [weight(f"{prefix}pos_ff.CoreNet.{part}") for part in ("3.weight", "3.bias")]
         return norm(h + linear(relu(linear(h, *inner)), *outer), prefix + "pos_ff.layer_norm")

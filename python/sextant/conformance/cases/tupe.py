@@ -40,11 +40,9 @@ def attended(c, model, x, shown, prefix):
     parameters = [model[name] for name in POSITIONS]
     if relative:
         parameters.append(model["relative_attention_bias.weight"])
-    out = c.attention(
-        q, k, v, method="tupe", causal=False, mask=shown, relative=relative,
-        buckets=meta["rel_pos_bins"], max_distance=meta["max_rel_pos"],
-        max_positions=meta["max_seq_len"], parameters=parameters,
-    )
+    out = c.attention(q, k, v, method="tupe", causal=False, mask=shown, relative=relative,
+                      buckets=meta["rel_pos_bins"], max_distance=meta["max_rel_pos"],
+                      max_positions=meta["max_seq_len"], parameters=parameters)
     return linear(merge_time_first(out), *model.pair(f"{prefix}.out_proj"))
 
 

@@ -30,23 +30,19 @@ def xlnet(c):
         parameters += c.leaves("seg_embed")
         own = c.tensor("seg_ids")
         memory = own.new_zeros(both.size(0) - own.size(0), own.size(1))  # the memory is segment 0
-        segments = {
-            "query_segments": own.T.contiguous(),
-            "key_segments": torch.cat([memory, own]).T.contiguous(),
-        }
+        segments = {"query_segments": own.T.contiguous(),
+                    "key_segments": torch.cat([memory, own]).T.contiguous()}
 
     def stream(x, mask):
         q = project(x, c.leaf("q_w"))
         visible = c.tensor(mask).permute(2, 0, 1).unsqueeze(1) == 0 if mask in c else None
         context = torch.cat([
-            c.attention(
-                q[part], k[part], v[part], method="xlnet", reversed=reverse,
-                segments=bool(segments), clamp_len=c.meta["clamp_len"],
-                causal=c.meta["attn_type"] == "uni",
-                mask=None if visible is None else visible[part],
-                width=h.size(2), parameters=parameters,
-                **{name: ids[part] for name, ids in segments.items()},
-            )
+            c.attention(q[part], k[part], v[part], method="xlnet", reversed=reverse,
+                        segments=bool(segments), clamp_len=c.meta["clamp_len"],
+                        causal=c.meta["attn_type"] == "uni",
+                        mask=None if visible is None else visible[part],
+                        width=h.size(2), parameters=parameters,
+                        **{name: ids[part] for name, ids in segments.items()})
             for part, reverse in halves(c)
         ])
         out = x + torch.einsum("bhid,chd->ibc", context, c.leaf("o_w"))

@@ -56,6 +56,8 @@ struct TableSums {
   float* on_query = nullptr;  // [heads][count16][columns16]
   float* on_key = nullptr;
   float* on_value = nullptr;
+  float* axis_bias = nullptr;      // [heads][AxisBias::stride]
+  float* axis_on_query = nullptr;  // [heads][count16][columns16]
 };
 
 struct TableTasks {
@@ -82,12 +84,14 @@ struct Backward {
   Backward(const Problem& problem, const HostAttended<const float>& result,
            const HostAnyView<const float>& d_out, const HostGrad<float>& grad, Workspace& memory);
 
-  bool wants_queries() const { return grad.q || grad.q_imag; }
-  // The sizes of dq of a task: [2 with a modulus][group][queries][depth16].
+  bool wants_queries() const { return grad.q || grad.q_imag || grad.table_query; }
+  // The sizes of dq of a task: [2 with a modulus][group][queries][depth16], and behind it dr,
+  // [group][queries][table_query16].
   int64_t queries() const { return problem.group * problem.score.q.rows; }
   int64_t queries_size() const { return queries() * problem.depth16; }
   int64_t query_sums_rows() const { return queries() * (problem.score.q_imag ? 2 : 1); }
-  int64_t query_sums_size() const { return query_sums_rows() * problem.depth16; }
+  int64_t table_query_sums() const { return query_sums_rows() * problem.depth16; }
+  int64_t query_sums_size() const { return table_query_sums() + queries() * problem.table_query16; }
   float* mean_of(int64_t b, int64_t h) {
     return mean + (b * problem.score.q.heads + h) * problem.score.q.rows;
   }
@@ -155,8 +159,14 @@ struct BackwardScratch {
   float *real, *imaginary_product, *weighted;
   float* table_products;  // [kQueryBlock][rows of a table]
   float* rotated_grads;   // [kQueryBlock][depth16]
-  float* panel;           // [depth16][kLanes]
-  float* factors;         // [depth16]
+  float* table_queries;   // r: [kQueryBlock][table_query16]; or null
+  float* table_grads;     // of the rows that meet A, [kQueryBlock][table_columns16()]; or null
+  float* score_grads;     // `grads`, or, if these become those of products, a copy for r . A
+  // Products of a task's queries with A of the axes, and their gradients: [group][queries]
+  // [axis_columns]; or null. axis_scratch: [kQueryBlock][A.count16].
+  float *axis_products, *axis_grads, *axis_scratch;
+  float* panel;    // [depth16][kLanes]
+  float* factors;  // [depth16]
   BackwardTiled tiled;
   // Sums of dq of a task, in memory of QueryGradients if each split is a task; and else sums of one
   // split.

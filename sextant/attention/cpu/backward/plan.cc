@@ -51,7 +51,7 @@ bool cover_once(const std::vector<KeyRange>& keys, int64_t rows) {
 }  // namespace
 
 void lay_out(const Backward& backward, TableSums& sums, Arena& arena) {
-  each_table([&](auto operand) {
+  each_any_table([&](auto operand) {
     const auto& table = operand.of(backward.problem);
     if (operand.of(backward.grad) && table)
       operand.of(sums) = arena.floats((table.heads == 1 ? 1 : sums.heads) * table.size());
@@ -179,7 +179,7 @@ BackwardScratch::BackwardScratch(const Backward& b, Arena& arena)
       keys(b.problem, Side::kKey, static_cast<bool>(b.problem.on_key), b.problem.unit, arena),
       key_rows(keys, b.problem, b.problem.unit, Side::kKey, arena),
       key_grads(keys, b.problem, b.problem.unit, Side::kKey, arena),
-      queries(b.problem, Side::kQuery, static_cast<bool>(b.problem.on_query), kQueryBlock, arena),
+      queries(b.problem, Side::kQuery, b.problem.reads_plain_queries(), kQueryBlock, arena),
       query_rows(queries, b.problem, kQueryBlock, Side::kQuery, arena) {
   const Problem& p = b.problem;
   const bool modulus = static_cast<bool>(p.score.q_imag);
@@ -223,6 +223,17 @@ BackwardScratch::BackwardScratch(const Backward& b, Arena& arena)
 
   table_products = arena.fenced_floats(kQueryBlock * table_rows(p));
   rotated_grads = arena.floats(kQueryBlock * p.depth16);
+  const auto wanted_floats = [&](bool wanted, int64_t count) {
+    return wanted ? arena.floats(count) : nullptr;
+  };
+  const bool has_r = p.table_query16 > 0, has_axes = static_cast<bool>(p.axis_on_query);
+  table_queries = wanted_floats(has_r, kQueryBlock * p.table_query16);
+  table_grads = wanted_floats(has_r || has_axes, kQueryBlock * p.table_columns16());
+  score_grads = has_r && keep ? block_lines(true) : grads;
+  const int64_t products = p.group * p.score.q.rows * p.axis_columns;
+  axis_products = wanted_floats(has_axes, products);
+  axis_grads = wanted_floats(has_axes, products);
+  axis_scratch = wanted_floats(has_axes, kQueryBlock * p.axis_on_query.count16);
   panel = arena.floats(kLanes * p.depth16);
   factors = arena.floats(p.depth16);
   tiled = BackwardTiled(p, weights, arena);

@@ -12,6 +12,7 @@
 #include "sextant/attention/cpu/backward/amx-inl.h"
 #include "sextant/attention/cpu/backward/backward.h"
 #include "sextant/attention/cpu/backward/rotate_back-inl.h"
+#include "sextant/attention/cpu/backward/table_queries-inl.h"
 #include "sextant/attention/cpu/backward/tile_grads-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/score/scores-inl.h"
@@ -30,9 +31,11 @@ class BackwardWalk {
         task_(backward.tasks[static_cast<size_t>(task)]),
         w_(scratch),
         amx_(backward, scratch),
+        tables_(backward, sums, task_, scratch),
         query_sums_(scratch.query_sums) {}
 
   void walk() {
+    tables_.multiply_axes();
     float* const all = query_sums_;
     for (int64_t n = task_.first_split; n < task_.last_split; ++n) {
       const bool first = n == task_.first_split;
@@ -52,6 +55,7 @@ class BackwardWalk {
     if (backward_.wants_queries()) std::fill_n(query_sums_, backward_.query_sums_size(), 0.0F);
     for (const UnitOfBlock& of : backward_.units[static_cast<size_t>(task_.batch)])
       if (of.unit % kSplits == n) unit(p_.blocks[of.block], of.unit);
+    tables_.collect_axes(query_sums_);
   }
 
   void unit(const BatchFrame& block, int64_t unit) {
@@ -95,7 +99,7 @@ class BackwardWalk {
     const FrameRows queries = {p_, block, Side::kQuery, first, rows};
     const RotationsSeen rotations =
         w_.visibility.rotations_seen(0, (rows + kStrip - 1) / kStrip, keys);
-    const QueryTile query_tile = prepare_queries(queries, h, unit, rotations);
+    const QueryTile query_tile = prepare_queries(queries, g, unit, rotations);
     const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.rotated};
     const Matrix d_out = near_rows(queries, backward_.d_out, h, w_.d_out);
     const bool by_amx = amx_.start_tile(rotations, d_out, rows);
@@ -125,8 +129,9 @@ class BackwardWalk {
   }
 
   // The block's queries as rows, with lse and mean.
-  QueryTile prepare_queries(const FrameRows& queries, int64_t h, int64_t unit,
+  QueryTile prepare_queries(const FrameRows& queries, int64_t g, int64_t unit,
                             RotationsSeen rotations) {
+    const int64_t h = task_.key_head * p_.group + g;
     const bool modulus = static_cast<bool>(p_.score.q_imag);
     put_query_rows({queries, p_.score.q, h, unit, rotations}, w_.queries, w_.grown, w_.factors,
                    w_.query_rows);
@@ -143,9 +148,10 @@ class BackwardWalk {
             .head = h,
             .first = queries.first,
             .rows = queries.rows,
-            .plain = w_.query_rows.plain,
             .rotated = w_.query_rows.rotated,
             .imaginary = modulus ? w_.imaginary_rows.rotated : nullptr,
+            .of_tables = tables_.has_r() ? tables_.put_rows(queries, g) : w_.query_rows.plain,
+            .axis_products = tables_.products(g, queries),
             .in_rows = true};
   }
 
@@ -164,7 +170,8 @@ class BackwardWalk {
     const int64_t margin = p_.on_query || p_.on_value ? kLineMargin : 0;
     if (margin == 0 && (strip + 1) * kStrip <= t.rows() && t.columns.strip(strip) == columns)
       return;
-    for (float* lines : {w_.weights, w_.grads, w_.imaginary_grads}) {
+    for (float* lines : {w_.weights, w_.grads, w_.imaginary_grads,
+                         w_.score_grads != w_.grads ? w_.score_grads : nullptr}) {
       if (!lines) continue;
       for (int64_t i = strip * kStrip; i < (strip + 1) * kStrip; ++i) {
         float* line = lines + i * kScoreStride;
@@ -201,7 +208,13 @@ class BackwardWalk {
                          w_.mean + s.row,
                          p_.score.dropout ? &dropped_ : nullptr};
     if (g.dropped) find_dropped(s, dropped_);
-    differentiate_strip(s, g, w_.weighted, sums_, backward_.grad);
+    differentiate_scores(s, g, sums_, backward_.grad);
+    if (w_.score_grads != w_.grads)
+      for (int64_t i = at; i < at + s.rows * kScoreStride; i += kScoreStride)
+        std::copy(w_.grads + i + columns.first, w_.grads + i + columns.last,
+                  w_.score_grads + i + columns.first);
+    differentiate_products(s, g, w_.weighted, sums_);
+    if (w_.axis_grads) tables_.sum_axes(s, at);
   }
 
   // lines = do (v + C). known: lines already hold do v.
@@ -232,7 +245,7 @@ class BackwardWalk {
                      w_.value_grads);
     if (sums_.on_value)
       collect_table(t, p_.on_value, w_.weights, d_out, w_.table_products,
-                    table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
+                    table_grad_of(sums_, p_.on_value, sums_.on_value, t.head), nullptr, 0);
   }
 
   // Gradients of q and k, one rotation after the other. The gradients of q stay in w_.rotated_grads
@@ -265,17 +278,19 @@ class BackwardWalk {
       collect_rotation(part, queries, unit, rotation, lines, w_.query_rows);
       waiting = wants;
     }
-    if (p_.on_query) {
+    if (p_.on_query && tables_.has_r()) {
+      tables_.add_gradients(t, queries, g, query_sums_);
+    } else if (p_.on_query) {
       if (!waiting) std::fill_n(w_.rotated_grads, t.rows() * p_.depth16, 0.0F);
       collect_table(t, p_.on_query, w_.grads, {w_.query_rows.plain, p_.depth16}, w_.table_products,
-                    table_grad(p_.on_query, sums_.on_query, t.head),
+                    table_grad_of(sums_, p_.on_query, sums_.on_query, t.head),
                     wants ? w_.rotated_grads : nullptr, p_.depth16);
       waiting = wants;
     }
     add_waiting();
     if (p_.on_key)
       collect_key_table(t, w_.grads, w_.key_rows.plain, w_.key_products.across, w_.table_products,
-                        table_grad(p_.on_key, sums_.on_key, t.head), w_.key_grads.plain);
+                        table_grad_of(sums_, p_.on_key, sums_.on_key, t.head), w_.key_grads.plain);
   }
 
   static KeyRange seen_keys(const Tile& t) {
@@ -320,11 +335,6 @@ class BackwardWalk {
   // The row of query_sums_ of the first query of a tile.
   int64_t sums_row(int64_t g, const FrameRows& queries, int64_t imaginary) const {
     return (imaginary * p_.group + g) * p_.score.q.rows + queries.row();
-  }
-
-  float* table_grad(const PackedTable& table, float* sums, int64_t h) const {
-    return sums ? sums + table.head_index(h - sums_.first_head) * table.count16 * table.columns16
-                : nullptr;
   }
 
   // Rotates the unit's complete gradients back and writes them.
@@ -377,6 +387,7 @@ class BackwardWalk {
   const BackwardTask& task_;
   BackwardScratch& w_;
   BackwardByAmx amx_;
+  TableQueries tables_;
   float* query_sums_;
   DroppedColumns dropped_;  // of a strip
   bool keys_finite_ = true;

@@ -13,13 +13,14 @@ namespace {
 void write_queries(const Backward& b, const BackwardTask& task, std::span<const float* const> sums,
                    int64_t at, const HostView<float>& to) {
   const Problem& p = b.problem;
+  const int64_t columns16 = round_up(to.columns, kLanes);
   for (int64_t g = 0; g < p.group; ++g)
     for (int64_t i = 0; i < to.rows; ++i) {
-      const int64_t row = at + (g * to.rows + i) * p.depth16;
+      const int64_t row = at + (g * to.rows + i) * columns16;
       float* out = to.at(task.batch, task.key_head * p.group + g, i);
-      for (int64_t c = 0; c < p.depth; ++c) out[c * to.column_stride] = sums[0][row + c];
+      for (int64_t c = 0; c < to.columns; ++c) out[c * to.column_stride] = sums[0][row + c];
       for (const float* more : sums.subspan(1))
-        for (int64_t c = 0; c < p.depth; ++c) out[c * to.column_stride] += more[row + c];
+        for (int64_t c = 0; c < to.columns; ++c) out[c * to.column_stride] += more[row + c];
     }
 }
 
@@ -68,6 +69,23 @@ void write_gradient(Entry operand, const Heads& heads, const PackedBias&, const 
       double& row = rows[row_at.empty() ? n : static_cast<size_t>(row_at[n])];
       for (const float* sum : sums) row += static_cast<double>(sum[RowMap::kMargin + d]);
     }
+    for (int64_t r = 0; r < to.rows; ++r)
+      to(0, h, r, 0) = static_cast<float>(rows[static_cast<size_t>(r)]);
+  });
+}
+
+// The same for that of axes, of which each maps its distances to rows of one table.
+template <class Entry>
+void write_gradient(Entry operand, const Heads& heads, const AxisBias&, const Executor&) {
+  const HostView<float>& to = operand.of(heads.backward.grad);
+  std::vector<double> rows;
+  heads.each(operand, [&](int64_t h, std::span<const float* const> sums) {
+    rows.assign(static_cast<size_t>(to.rows), 0);
+    for (const PackedAxis& axis : heads.backward.problem.axes)
+      axis.each_value([&](int32_t row, int64_t at) {
+        for (const float* sum : sums)
+          rows[static_cast<size_t>(row)] += static_cast<double>(sum[at]);
+      });
     for (int64_t r = 0; r < to.rows; ++r)
       to(0, h, r, 0) = static_cast<float>(rows[static_cast<size_t>(r)]);
   });
@@ -146,7 +164,7 @@ TableGradients::TableGradients(const Backward& backward)
       sums_(lanes_.size()),
       pool_(greatest_size(lanes_)) {
   bool shared = false;
-  each_table([&](auto operand) {
+  each_any_table([&](auto operand) {
     const HostView<float>& grad = operand.of(backward.grad);
     const auto& table = operand.of(backward.problem);
     if (grad && (!table || lanes_.empty())) zero(grad);
@@ -199,7 +217,7 @@ void TableGradients::write(const Group& group, const Executor& executor) {
   const Heads heads = {
       b, std::span(lanes_).subspan(static_cast<size_t>(group.first_lane),
                                    static_cast<size_t>(group.last_lane - group.first_lane))};
-  each_table([&](auto operand) {
+  each_any_table([&](auto operand) {
     const auto& table = operand.of(b.problem);
     if (operand.of(b.grad) && table) write_gradient(operand, heads, table, executor);
   });
@@ -209,25 +227,29 @@ void write_query_grads(const Backward& b, const BackwardTask& task,
                        std::span<const float* const> sums) {
   if (b.grad.q) write_queries(b, task, sums, 0, b.grad.q);
   if (b.grad.q_imag) write_queries(b, task, sums, b.queries_size(), b.grad.q_imag);
+  if (b.grad.table_query) write_queries(b, task, sums, b.table_query_sums(), b.grad.table_query);
 }
 
 // The sink has no value: ds = p (0 - sum_j p dp).
 void write_sink_grads(const Backward& b) {
   const HostScore<float>& s = b.problem.score;
-  for (size_t h = 0; h < b.grad.sink.size(); ++h) {
-    const double sink = s.sink[h];
+  const HostView<float>& of_query = b.grad.query_sink;
+  if (b.grad.sink.empty() && !of_query) return;
+  for (int64_t head = 0; head < s.q.heads; ++head) {
     double sum = 0;
     for (int64_t batch = 0; batch < s.q.batch; ++batch) {
-      const auto head = static_cast<int64_t>(h);
       const float* mean = b.mean_of(batch, head);
       for (int64_t i = 0; i < s.q.rows; ++i) {
         const double lse = b.result.lse(batch, head, i, 0);
         if (lse == -std::numeric_limits<double>::infinity()) continue;
         const double from = b.problem.origins.at(batch, head, i);
-        sum -= std::exp(sink - from - lse) * static_cast<double>(mean[i]);
+        const double grad =
+            -std::exp(sink_of(s, batch, head, i) - from - lse) * static_cast<double>(mean[i]);
+        if (of_query) of_query(batch, head, i, 0) = static_cast<float>(grad);
+        sum += grad;
       }
     }
-    b.grad.sink[h] = static_cast<float>(sum);
+    if (!b.grad.sink.empty()) b.grad.sink[static_cast<size_t>(head)] = static_cast<float>(sum);
   }
 }
 

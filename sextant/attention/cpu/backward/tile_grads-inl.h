@@ -295,9 +295,9 @@ HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float*
   }
 }
 
-// g.grads holds dp first, and the gradients of products after.
-inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g, float* weighted,
-                                             const TableSums& sums, const HostGrad<float>& grad) {
+// g.grads holds dp first, and the gradients of scores after.
+inline HWY_NOINLINE void differentiate_scores(const Strip& s, const GradStrip& g,
+                                              const TableSums& sums, const HostGrad<float>& grad) {
   const Problem& p = s.problem;
   const int64_t h = s.queries.head - sums.first_head;
   if (g.dropped)
@@ -308,9 +308,19 @@ inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g,
   fill_hidden(s, 0, g.grads);
   if (sums.bias)
     add_diagonals(s, g.grads, sums.bias + p.bias.head_index(h) * p.bias.stride + RowMap::kMargin);
+  if (sums.axis_bias)
+    each_axis_bias(s, sums.axis_bias + p.axis_bias.head_index(h) * p.axis_bias.stride,
+                   sums_lines(s, g.grads));
   if (grad.query_bias) write_diagonals(s, g.grads, grad.query_bias);
   if (grad.key_bias) add_to_key_bias(s, g.grads, grad.key_bias);
+}
+
+// g.grads holds the gradients of scores first, and those of products after.
+inline HWY_NOINLINE void differentiate_products(const Strip& s, const GradStrip& g, float* weighted,
+                                                const TableSums& sums) {
+  const Problem& p = s.problem;
   if (!has_shape(p)) return;
+  const int64_t h = s.queries.head - sums.first_head;
   differentiate_product(s, g, weighted);
   fill_hidden(s, 0, g.grads);
   if (g.imaginary) fill_hidden(s, 0, g.imaginary_grads);

@@ -64,8 +64,9 @@ class ForwardDecode : public ForwardTask {
                                  .head = head(g),
                                  .first = item_.first,
                                  .rows = item_.rows,
-                                 .plain = w_.heads[static_cast<size_t>(g)].plain,
-                                 .rotated = w_.heads[static_cast<size_t>(g)].rotated};
+                                 .rotated = w_.heads[static_cast<size_t>(g)].rotated,
+                                 .of_tables = of_tables(g),
+                                 .axis_products = axis_products(g)};
       const Strip strip = {p_,
                            w_.visibility,
                            queries,

@@ -69,6 +69,9 @@ struct ForwardScratch {
   std::span<Panels> grown, grown_imaginary;  // with growth: one, times the factors of one unit
   float* factors;
   KeyProducts key_products;
+  float* table_queries;   // panels of r, [group][rows16][table_query16]; or null
+  float* axis_products;   // [group][rows16][axis_columns]; null without A of axes
+  float* axis_scratch;    // [rows16][A.count16]
   float* query_products;  // q . A with all rows of a short A, [group][rows16][A.count16]; or null
   float* table_products;
   ScoreStrip strip, second;

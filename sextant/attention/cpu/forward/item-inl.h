@@ -58,11 +58,27 @@ class ForwardTask {
       const auto n = static_cast<size_t>(g);
       pack_rows(rows, p_.score.q, head(g), p_.scale, w_.heads[n]);
       if (p_.score.q_imag) pack_rows(rows, p_.score.q_imag, head(g), p_.scale, w_.imaginary[n]);
+      if (p_.table_query16 > 0) pack_table_queries(rows, g);
       if (w_.query_products)
-        multiply_queries(p_, head(g), item_.rows, w_.heads[n].plain, query_products(g));
+        multiply_queries(p_, p_.on_query, head(g), item_.rows, of_tables(g), query_products(g));
+      if (w_.axis_products) multiply_axes(rows, g);
     }
     w_.visibility.look(block_, item_.first, item_.rows);
     std::fill_n(w_.fresh, p_.group * strips(), uint8_t{1});
+  }
+
+  // The rows of r in panels.
+  void pack_table_queries(const FrameRows& rows, int64_t g) {
+    const HostRows<float> r = rows_of(p_.score.table_query);
+    for (int64_t i = 0; i < rows.rows; i += kLanes)
+      pack_panel_of(rows, r, head(g), i, std::min(kLanes, rows.rows - i), 1,
+                    w_.table_queries + (g * w_.rows16 + i) * p_.table_query16);
+  }
+  // q . A or r . A of the axes, for each position of a key.
+  void multiply_axes(const FrameRows& rows, int64_t g) {
+    multiply_queries(p_, p_.axis_on_query, head(g), item_.rows, of_tables(g), w_.axis_scratch);
+    spread_products(p_, block_.frame.batch, rows.row(), item_.rows, w_.axis_scratch,
+                    w_.axis_products + g * w_.rows16 * p_.axis_columns);
   }
 
   // Writes the results of an item that has all of its units.
@@ -75,6 +91,15 @@ class ForwardTask {
     for (int64_t g = 0; g < p_.group && cut(); ++g)
       for (int64_t strip = 0; strip < strips(); ++strip)
         clear(strip_rows(strip), p_.width16, partial(unit, g, strip));
+  }
+
+  // The rows of a head that meet A, in panels.
+  const float* of_tables(int64_t g) const {
+    return p_.table_query16 > 0 ? w_.table_queries + g * w_.rows16 * p_.table_query16
+                                : w_.heads[static_cast<size_t>(g)].plain;
+  }
+  const float* axis_products(int64_t g) const {
+    return w_.axis_products ? w_.axis_products + g * w_.rows16 * p_.axis_columns : nullptr;
   }
 
   // q . A of a head's queries with all rows of a short A; or null.
@@ -119,16 +144,15 @@ class ForwardTask {
       const SoftmaxState row = all(g, 0).at(i, p_.width16);
       float row_max = nothing ? -kInfinity : *row.row_max, sum = nothing ? 0 : *row.row_sum,
             keep = 1;
-      if (!p_.score.sink.empty()) {
+      const int64_t query = block_.frame.query_row + item_.first + i;
+      if (p_.score.query_sink || !p_.score.sink.empty()) {
         const auto sink =
-            static_cast<float>(p_.score.sink[static_cast<size_t>(h)] -
-                               p_.origins.at(b, h, block_.frame.query_row + item_.first + i));
+            static_cast<float>(sink_of(p_.score, b, h, query) - p_.origins.at(b, h, query));
         const float both = std::max(row_max, sink);
         keep = std::exp(row_max - base_of(both));
         sum = sum * keep + std::exp(sink - base_of(both));
         row_max = both;
       }
-      const int64_t query = block_.frame.query_row + item_.first + i;
       to.lse(b, h, query, 0) = sum == 0 ? -kInfinity : row_max + std::log(sum);
       if (nothing || sum == 0) std::fill_n(row.out, p_.width16, 0.0F);
       const Lanes factor = set(sum == 0 ? 0 : keep / sum * kept_factor);

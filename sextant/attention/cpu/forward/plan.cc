@@ -116,6 +116,10 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Arena& arena)
       value_pairs(p.pairs ? arena.floats(std::max(p.unit / 2, kLanes) * p.width16) : nullptr),
       factors(arena.floats(p.depth16)),
       key_products(p, rows16, arena),
+      table_queries(p.table_query16 > 0 ? arena.floats(p.group * rows16 * p.table_query16)
+                                        : nullptr),
+      axis_products(p.axis_on_query ? arena.floats(p.group * rows16 * p.axis_columns) : nullptr),
+      axis_scratch(p.axis_on_query ? arena.floats(rows16 * p.axis_on_query.count16) : nullptr),
       query_products(has_short_table(p) ? arena.floats(p.group * rows16 * p.on_query.count16)
                                         : nullptr),
       table_products(arena.fenced_floats(kLanes * table_rows(p))),
@@ -126,7 +130,7 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Arena& arena)
   const auto queries = [&](int64_t sets) {
     Panels* const list = sets > 0 ? arena.take<Panels>(sets) : nullptr;
     for (int64_t n = 0; n < sets; ++n) {
-      const Panels own(p, Side::kQuery, static_cast<bool>(p.on_query), rows16, arena);
+      const Panels own(p, Side::kQuery, p.reads_plain_queries(), rows16, arena);
       if (list) std::construct_at(list + n, own);
     }
     return std::span(list, list ? static_cast<size_t>(sets) : 0);

@@ -76,15 +76,15 @@ class ForwardByStrips : public ForwardTask {
   }
 
   QueryTile prepare_head(int64_t unit, int64_t g, const KeyTile& keys, KeyRange seen) {
-    const QueryTile queries = {.block = &block_,
-                               .head = head(g),
-                               .first = item_.first,
-                               .rows = item_.rows,
-                               .plain = w_.heads[static_cast<size_t>(g)].plain,
-                               .rotated = rotated(unit, g, w_.heads, w_.grown),
-                               .imaginary = p_.score.q_imag
-                                                ? rotated(unit, g, w_.imaginary, w_.grown_imaginary)
-                                                : nullptr};
+    const QueryTile queries = {
+        .block = &block_,
+        .head = head(g),
+        .first = item_.first,
+        .rows = item_.rows,
+        .rotated = rotated(unit, g, w_.heads, w_.grown),
+        .imaginary = p_.score.q_imag ? rotated(unit, g, w_.imaginary, w_.grown_imaginary) : nullptr,
+        .of_tables = of_tables(g),
+        .axis_products = axis_products(g)};
     if (p_.on_key && (g == 0 || p_.on_key.heads > 1))
       multiply_keys(p_, queries, keys, columns_of(seen, keys.keys), w_.table_products,
                     w_.key_products);

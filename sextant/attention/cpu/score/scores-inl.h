@@ -1,7 +1,7 @@
 // The scores of a strip: kStrip queries of one head and some keys of one unit.
 //
 //   product   <R q, R k> + q . A + k . B               one for each rotation R
-//   score     tau(w * product (or its modulus)) + b + beta  the scale is in q and B already
+//   score     tau(w * product (or its modulus)) + b + r . A + beta  the scale is in q and B already
 //
 // The other terms of a product are added before it is stored (epilogue.h), and so are the biases b
 // and beta if nothing stands between (has_shape()); the list of terms is made once for each strip.
@@ -107,16 +107,28 @@ HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
   }
 }
 
+// Adds products with the rows of A to scores.
+inline HWY_NOINLINE void add_table_products(const Strip& s, const TableProducts& products,
+                                            float* to) {
+  const RowMap& map = s.problem.on_query.map;
+  for (int64_t i = 0; i < s.rows; ++i)
+    add_spread_row(map, s.diagonal(i), s.count(),
+                   products.data + i * products.row_step - products.first,
+                   to + i * kScoreStride + s.columns.first);
+}
+
 // All scores of a strip as if every key were seen in one rotation.
 HWY_INLINE void score_rotation(const Strip& s, size_t rotation, const ScoreScratch& scratch,
                                const ScoreStrip& to) {
   const Problem& p = s.problem;
   const bool adds_bias = p.bias && !has_shape(p);
   const bool puts_query_bias = !has_shape(p) && can_put_query_bias(s);
-  const int64_t count = int64_t{p.on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
+  const bool is_outside = p.table_query16 > 0;  // r . A is no term of the product
+  const bool puts_table = p.on_query && !(is_outside && has_shape(p));
+  const int64_t count = int64_t{puts_table ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
                         (puts_query_bias ? 1 : 0);
   ScoreEpilogue epilogue_terms(s.rows, s.columns, count);
-  if (p.on_query)
+  if (puts_table)
     epilogue_terms.put_table_products(p.on_query.map, s.diagonal(0),
                                       query_products_of(s, scratch.table_products),
                                       s.products ? scratch.second.real : to.real);
@@ -135,14 +147,20 @@ HWY_INLINE void score_rotation(const Strip& s, size_t rotation, const ScoreScrat
   if (to.imaginary)
     key_product(s, s.queries.imaginary[rotation], s.keys.rotated[rotation], to.imaginary,
                 Nothing());
+  if (p.axis_on_query && !is_outside) add_axis_products(s, to.real);
   finish_scores(s, to);
+  if (p.axis_on_query && is_outside) add_axis_products(s, to.scores);
+  if (p.on_query && !puts_table)
+    add_table_products(s, query_products_of(s, scratch.table_products), to.scores);
+  if (p.axis_bias) add_axis_bias(s, to.scores);
   if (p.score.query_bias && !puts_query_bias) add_query_bias(s, to.scores);
 }
 
 // Whether scores equal the products of q and k where all keys are seen.
 HWY_INLINE bool scores_are_products(const Problem& p) {
   return p.rotations.list.size() == 1 && !p.on_query && !p.on_key && !p.bias &&
-         !p.score.query_bias && !p.score.key_bias && !has_shape(p) && !p.score.mask;
+         !p.has_axis_terms() && !p.score.query_bias && !p.score.key_bias && !has_shape(p) &&
+         !p.score.mask;
 }
 
 // Overwrites the columns that the dense mask hides.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "sextant/attention/cpu/score/axes-inl.h"
 #include "sextant/attention/cpu/score/strip.h"
 #include "sextant/attention/cpu/tile/multiply-inl.h"
 #include "sextant/attention/cpu/tile/pack-inl.h"
@@ -49,20 +50,21 @@ HWY_INLINE TableProducts query_products_of(const Strip& s, float* products) {
   if (const float* all = s.query_products)
     return {all + s.row * table.count16, table.count16, 0, rows_met(s, table)};
   TableProducts made;
-  with_queries(s, s.queries.plain, s.problem.depth16,
+  with_queries(s, s.queries.of_tables, s.problem.table_columns16(),
                [&](auto queries) HWY_ATTR { made = multiply_table(s, table, queries, products); });
   return made;
 }
 
-// q . A for queries of a head, in panels, and all rows of A: to[rows][A.count16].
-inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_t rows,
-                                          const float* panels, float* to) {
-  const PackedTable& table = p.on_query;
-  for (int64_t i = 0; i < rows; i += kStrip)
-    multiply<Sum::kNew>(
-        std::min(kStrip, rows - i), table.count16 / kLanes, table.columns,
-        LeftColumns{panels + round_down(i, kLanes) * p.depth16 + i % kLanes, kLanes},
-        panels_from(table, head, 0), to + i * table.count16, table.count16);
+// q . A (or r . A) for queries of a head, in panels, and all rows of A: to[rows][A.count16].
+inline HWY_NOINLINE void multiply_queries(const Problem& p, const PackedTable& table, int64_t head,
+                                          int64_t rows, const float* panels, float* to) {
+  multiply_all_rows(
+      table, head, rows,
+      [&](int64_t i) {
+        return LeftColumns{panels + round_down(i, kLanes) * p.table_columns16() + i % kLanes,
+                           kLanes};
+      },
+      to);
 }
 
 // k . B for a tile of queries and the keys of `columns`. Tiles of B have keys for rows, so the

@@ -33,17 +33,27 @@ HWY_INLINE Lanes gather(const float* at, const int32_t* rows, int64_t first_row)
   return x;
 }
 
+// The values of sixteen lanes whose first is on `diagonal`.
+HWY_INLINE Lanes lanes_at(const RowMap& map, int64_t diagonal, const float* at, int64_t first_row) {
+  const int32_t* const rows = map.rows(diagonal);
+  const int64_t row = *rows - first_row;
+  return map.stays(diagonal, kLanes)   ? set(at[row])
+         : map.rises(diagonal, kLanes) ? load(at + row)
+                                       : gather(at, rows, first_row);
+}
+
 // Gathers a row of `count` lanes (a multiple of kLanes) whose lane 0 is on `diagonal`.
 HWY_INLINE void spread_row(const RowMap& map, int64_t diagonal, int64_t count, const float* at,
                            int64_t first_row, float* tile) {
-  const int32_t* rows = map.rows(diagonal);
-  for (int64_t j = 0; j < count; j += kLanes) {
-    const int64_t row = rows[j] - first_row;
-    const Lanes x = map.stays(diagonal + j, kLanes)   ? set(at[row])
-                    : map.rises(diagonal + j, kLanes) ? load(at + row)
-                                                      : gather(at, rows + j, first_row);
-    store(x, tile + j);
-  }
+  for (int64_t j = 0; j < count; j += kLanes)
+    store(lanes_at(map, diagonal + j, at, first_row), tile + j);
+}
+
+// The same, added to what the tile holds; table rows are counted from 0.
+HWY_INLINE void add_spread_row(const RowMap& map, int64_t diagonal, int64_t count, const float* at,
+                               float* tile) {
+  for (int64_t j = 0; j < count; j += kLanes)
+    store(add(load(tile + j), lanes_at(map, diagonal + j, at, 0)), tile + j);
 }
 
 // Adds sixteen lanes piece by piece. It reads and writes back up to kLanes floats on either side of

@@ -24,6 +24,7 @@ class MethodWrapper : public Method {
   bool changes_keys() const override { return of_->changes_keys(); }
   bool adds_to_values() const override { return of_->adds_to_values(); }
   int64_t further_key_columns() const override { return of_->further_key_columns(); }
+  int64_t further_query_columns() const override { return of_->further_query_columns(); }
   int64_t added_channels() const override { return of_->added_channels(); }
   bool recurs_over_input() const override { return of_->recurs_over_input(); }
   at::Tensor embed(const at::Tensor& x, const Layout& layout,
@@ -37,6 +38,10 @@ class MethodWrapper : public Method {
   int64_t last_layer_runs() const override { return of_->last_layer_runs(); }
   at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const override {
     return of_->key_columns(x, layer, inner(parameters));
+  }
+  at::Tensor query_columns(const at::Tensor& x, int64_t layer,
+                           Parameters parameters) const override {
+    return of_->query_columns(x, layer, inner(parameters));
   }
   void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {

@@ -12,9 +12,7 @@
 #include <ATen/ops/tanh.h>
 
 #include <algorithm>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/torch/operators/device_constants.h"

@@ -7,13 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
-#include <utility>
 
-#include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/rope_config/rope_scaling.h"
 #include "sextant/torch/methods/shared/rotary_options.h"
