@@ -22,7 +22,8 @@ import page_blocks  # noqa: E402  (this and the next need the path above)
 from page_blocks import ROOT, paragraph, table  # noqa: E402
 
 PAGES = ("docs/performance.md", "docs/internals/kernels.md", "docs/cache.md",
-         "docs/transformers.md", "docs/ring-attention.md", "docs/many-machines.md")
+         "docs/transformers.md", "docs/ring-attention.md", "docs/many-machines.md",
+         "docs/grids.md")
 # The cases of bench_attention: label, operand of the score equation.
 KINDS = {"alibi": ("ALiBi", "`b`"), "t5": ("T5", "`b`"), "rope": ("RoPE", "`R`"),
          "rerope": ("ReRoPE", "two `R`"), "leaky-rerope": ("Leaky ReRoPE", "two `R`"),
@@ -238,6 +239,37 @@ def relative(documents):
                       "projections. " + unevenness(rows), source(document))), {}
 
 
+def grids(documents):
+    """Methods on grids beside the code of transformers, which adds a dense bias."""
+    document, rows = newest(select(documents, "grids"))
+    found = {}
+    for row in rows:
+        found.setdefault(row["shape"], {})[row["name"]] = row
+    passes, peers = ("forward", "with backward"), ("eager", "sdpa")
+
+    def digits(x):
+        return f"{x:.0f}" if x >= 100 else f"{x:.3g}"
+
+    def cells(each, which):
+        times = [each[f"{which}, {peer}"] for peer in peers]
+        return [digits(1e3 * times[0]["ours"]), *(f"{1 / row['ratio']:.3g}" for row in times)]
+
+    def mebibytes(each, which):
+        row = each.get(f"{which}, peak memory, sdpa")
+        return [digits(row["ours"]), digits(row["peer"])] if row else ["", ""]
+
+    lines = [[shape, *(cell for which in passes for cell in cells(each, which)),
+              *mebibytes(each, passes[0])] for shape, each in found.items()]
+    columns = ("ms", *(f"{peer}, times" for peer in peers))
+    head = [f"{which}: {what}" for which in passes for what in columns]
+    return (table(["case", *head, "MiB", "sdpa, MiB"], lines) + "\n" +
+            paragraph(f"{rows[0]['peer_version']}, {document['threads']} threads; times: how many "
+                      "times as long the peer takes. MiB: what a forward call adds to the peak of a "
+                      "process. LayoutLM's dense bias, which its layers share, is not counted. " +
+                      unevenness([row for row in rows if row["unit"] == "s"]),
+                      source(document))), {}
+
+
 def memory(documents):
     document, rows = newest(select(documents, "growth", name=("causal, memory",)))
     measured = sorted((number(row, "N"), row["ours"] / 1e6) for row in rows)
@@ -352,8 +384,8 @@ def arms(documents):
 
 
 BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
-          "engines": engines, "blocks": blocks, "relative": relative, "memory": memory,
-          "kernels": kernels, "dropout": dropout, "cache-error": cache_error,
+          "engines": engines, "blocks": blocks, "relative": relative, "grids": grids,
+          "memory": memory, "kernels": kernels, "dropout": dropout, "cache-error": cache_error,
           "models": whole_models, "ring": ring, "arms": arms}
 
 

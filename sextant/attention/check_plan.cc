@@ -189,17 +189,14 @@ bool covers(const Diagonals& diagonals, const Frame& frame, int64_t query, KeyRa
 // Calls f(frame, batch entry, query row, sweep, range) for each range that is not empty.
 template <class F>
 void each_range(const Plan& plan, const PlanShape& shape, F&& f) {
-  for (const Frame& frame : plan.frames) {
-    const int64_t from = frame.batch == kEveryBatch ? 0 : frame.batch;
-    const int64_t to = frame.batch == kEveryBatch ? shape.batch : frame.batch + 1;
-    for (int64_t b = from; b < to; ++b)
-      for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) {
+  for (const Frame& frame : plan.frames)
+    each_entry(frame, shape.batch, [&](int64_t b) {
+      for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i)
         for (size_t n = 0; n < plan.sweeps.size(); ++n) {
           const KeyRange range = visible_keys(plan.sweeps[n], frame, b, i);
           if (range.first < range.last) f(frame, b, i, n, range);
         }
-      }
-  }
+    });
 }
 
 void check_sweeps(const Plan& plan, const PlanShape& shape) {
@@ -222,13 +219,22 @@ void check_sweeps(const Plan& plan, const PlanShape& shape) {
   });
 }
 
-// The least and the greatest position of `count` rows on an axis.
-struct PositionRange {
-  int64_t first, last;
+// The positions of some queries and keys of a frame.
+struct AxisPositions {
+  PositionRange queries, keys;
 };
-PositionRange positions_of(const int64_t* positions, int64_t count) {
-  const auto [low, high] = std::minmax_element(positions, positions + count);
-  return {*low, *high};
+
+void check_positions(const std::string& name, const Diagonals& distances, const AxisPositions& of) {
+  for (const int64_t position : {of.queries.first, of.queries.last, of.keys.first, of.keys.last})
+    if (position < -kFarthestPosition || position > kFarthestPosition)
+      expect_between({name, ": positions"}, position, -kFarthestPosition, kFarthestPosition);
+  const int64_t nearest = of.queries.first - of.keys.last;
+  const int64_t farthest = of.queries.last - of.keys.first;
+  if (distances.index(farthest) < 0 || distances.index(nearest) >= distances.count)
+    refuse_field(
+        name + ".distances",
+        "each distance of a query and a key of a frame, " + text(nearest) + " to " + text(farthest),
+        text(distances.distance(distances.count - 1)) + " to " + text(distances.farthest));
 }
 
 void check_axis(const std::string& name, const PositionAxis& axis, const Plan& plan,
@@ -238,46 +244,38 @@ void check_axis(const std::string& name, const PositionAxis& axis, const Plan& p
   if (shape.keys > 0 && !axis.key_positions)
     refuse_field(name + ".key_positions", "data", "a null pointer");
   const Diagonals& distances = axis.distances;
-  if (distances.count < 0)
-    refuse_field(name + ".distances.count", "at least 0", text(distances.count));
+  if (distances.count < 0 || distances.count > kMostAxisDistances)
+    expect_between({name, ".distances.count"}, distances.count, 0, kMostAxisDistances);
+  constexpr int64_t kFarthestDistance = 2 * kFarthestPosition;
+  if (distances.farthest < -kFarthestDistance || distances.farthest > kFarthestDistance)
+    expect_between({name, ".distances.farthest"}, distances.farthest, -kFarthestDistance,
+                   kFarthestDistance);
   for (const auto& [table, map] : {std::pair{".bias", axis.bias}, {".on_query", axis.on_query}})
     if (!map.empty() && static_cast<int64_t>(map.size()) != distances.count)
       refuse_field(name + table, "a row for each of " + text(distances.count) + " distances",
                    text(static_cast<int64_t>(map.size())));
-  PositionRange all = {kFarthestPosition, -kFarthestPosition}, queries = all;
-  for (const Frame& frame : plan.frames) {
-    if (frame.queries == 0 || frame.keys == 0) continue;
-    const int64_t from = frame.batch == kEveryBatch ? 0 : frame.batch;
-    const int64_t to = frame.batch == kEveryBatch ? shape.batch : frame.batch + 1;
-    for (int64_t b = from; b < to; ++b) {
-      const PositionRange q = positions_of(
-          axis.query_positions + b * axis.query_batch_stride + frame.query_row, frame.queries);
-      const PositionRange k =
-          positions_of(axis.key_positions + b * axis.key_batch_stride + frame.key_row, frame.keys);
-      for (const int64_t position : {q.first, q.last, k.first, k.last})
-        if (position < -kFarthestPosition || position > kFarthestPosition)
-          expect_between({name + ": positions"}, position, -kFarthestPosition, kFarthestPosition);
-      if (distances.index(q.last - k.first) < 0 ||
-          distances.index(q.first - k.last) >= distances.count)
-        refuse_field(
-            name + ".distances",
-            "each distance of a query and a key of a frame, " + text(q.first - k.last) + " to " +
-                text(q.last - k.first),
-            text(distances.distance(distances.count - 1)) + " to " + text(distances.farthest));
-      all = {std::min(all.first, k.first), std::max(all.last, k.last)};
-      queries = {std::min(queries.first, q.first), std::max(queries.last, q.last)};
-    }
-  }
-  if (!axis.on_query.empty() && all.last - all.first >= kMostAxisPositions)
+  AxisPositions all;
+  for (const Frame& frame : plan.frames)
+    if (frame.queries > 0 && frame.keys > 0)
+      each_entry(frame, shape.batch, [&](int64_t b) {
+        AxisPositions own;
+        own.queries.include(axis.query_positions + b * axis.query_batch_stride + frame.query_row,
+                            frame.queries);
+        own.keys.include(axis.key_positions + b * axis.key_batch_stride + frame.key_row,
+                         frame.keys);
+        check_positions(name, distances, own);
+        all.queries.include(own.queries);
+        all.keys.include(own.keys);
+      });
+  if (all.queries.empty()) return;
+  if (!axis.on_query.empty() && all.keys.width() >= kMostAxisPositions)
     refuse_field(name + ".key_positions",
                  "positions at most " + text(kMostAxisPositions - 1) +
                      " apart, as the axis has rows of axis_on_query",
-                 text(all.last - all.first));
-  const int64_t most =
-      std::max({distances.count, all.last - all.first, queries.last - queries.first});
-  if (most > kMostAxisDistances)
-    refuse_field(name + ".distances",
-                 "at most " + text(kMostAxisDistances) + " of them, and positions no farther apart",
+                 text(all.keys.width()));
+  if (const int64_t most = std::max(all.keys.width(), all.queries.width());
+      most > kMostAxisDistances)
+    refuse_field(name + ": positions", "positions at most " + text(kMostAxisDistances) + " apart",
                  text(most));
 }
 
@@ -290,6 +288,8 @@ void check_plan(const Plan& plan, const PlanShape& shape) {
   if (plan.diagonals.count < 0)
     refuse_field("diagonals.count", "at least 0", text(plan.diagonals.count));
   check_sweeps(plan, shape);
+  if (std::ssize(plan.axes) > kMostAxes)
+    refuse_field("axes", "at most " + text(kMostAxes), text(std::ssize(plan.axes)));
   for (size_t n = 0; n < plan.axes.size(); ++n)
     check_axis("axes[" + std::to_string(n) + "]", plan.axes[n], plan, shape);
 }

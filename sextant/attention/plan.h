@@ -108,9 +108,35 @@ struct PositionAxis {
 };
 // Positions of the keys of an entry are at most this far apart on an axis with rows of
 // axis_on_query: kernels keep a number for each of them and each query that is in progress.
-inline constexpr int64_t kMostAxisPositions = int64_t{1} << 14;
+inline constexpr int64_t kMostAxisPositions = int64_t{1} << 12;
 // An axis has at most so many distances.
 inline constexpr int64_t kMostAxisDistances = int64_t{1} << 24;
+inline constexpr int64_t kMostAxes = 8;
+
+// The least and the greatest of some positions.
+struct PositionRange {
+  int64_t first = kFarthestPosition, last = -kFarthestPosition;
+
+  bool empty() const { return first > last; }
+  int64_t width() const { return last - first; }
+  void include(const int64_t* positions, int64_t count) {
+    for (int64_t n = 0; n < count; ++n) {
+      first = std::min(first, positions[n]);
+      last = std::max(last, positions[n]);
+    }
+  }
+  void include(const PositionRange& other) {
+    first = std::min(first, other.first);
+    last = std::max(last, other.last);
+  }
+};
+
+// Calls f(b) for the batch entries of a frame.
+template <class F>
+void each_entry(const Frame& frame, int64_t batch, F&& f) {
+  const bool every = frame.batch == kEveryBatch;
+  for (int64_t b = every ? 0 : frame.batch; b < (every ? batch : frame.batch + 1); ++b) f(b);
+}
 
 struct Plan {
   // At least one of each where there are queries and keys. A query row is in at most one frame; in

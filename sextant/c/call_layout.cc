@@ -232,6 +232,9 @@ void CallLayout::set_pages(const sextant_attention& a, const sextant_layout& l) 
 }
 
 void CallLayout::set_axes(const sextant_attention& a, const sextant_terms& terms, int64_t keys) {
+  if (terms.axis_count > kMostAxes)
+    refuse("terms.axis_count", "at most " + std::to_string(kMostAxes),
+           std::to_string(terms.axis_count));
   if (terms.axis_count < 0 || (terms.axis_count > 0 && !terms.axes))
     refuse("terms.axes", "as many as axis_count says, " + std::to_string(terms.axis_count),
            terms.axes ? "some" : "NULL");

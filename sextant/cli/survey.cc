@@ -169,7 +169,7 @@ void complete(Options& options, const CLI::App& command) {
 std::vector<std::string> names_of(std::span<const lab::KnownMethod> known) {
   std::vector<std::string> names;
   for (const lab::KnownMethod& method : known)
-    if (!method.on_grid) names.push_back(method.name);
+    if (method.grid_option.empty()) names.push_back(method.name);
   return names;
 }
 

@@ -150,7 +150,10 @@ struct MethodInfo {
   std::string defaults;  // JSON object: every option with its default; null: the model's own size
   std::unique_ptr<Method> (*make)(const ModelShape& shape, const nlohmann::json& options);
   TestSubject tests = {};
-  bool on_grid = false;  // rows are places of a grid of a given size: not for text
+  // The option that has the sizes of a grid, for methods whose rows are its places and not text;
+  // null: others.
+  const char* grid_option = nullptr;
+  int64_t rows_before_grid = 0;  // a class token
 };
 
 // All methods, sorted by name.

@@ -206,10 +206,23 @@ TEST(Dropout, APartOfTheQueriesHasTheBitsOfTheWhole) {
   expect_same_bits(whole.lse, parts.lse, "lse");
 }
 
-// Frames with rotations of their own are computed one by one, each with the rows of the whole.
+void expect_near(const AnyView<float>& of_a, const AnyView<float>& of_b, double bound) {
+  const HostAnyView a(of_a), b(of_b);
+  for (int64_t n = 0; n < a.batch; ++n)
+    for (int64_t h = 0; h < a.heads; ++h)
+      for (int64_t i = 0; i < a.rows; ++i)
+        for (int64_t c = 0; c < a.columns; ++c) ASSERT_NEAR(a(n, h, i, c), b(n, h, i, c), bound);
+}
+
+// Frames with rotations of their own are computed one by one, each with the rows of the whole: its
+// pattern of dropout, its positions on further axes, and its sinks.
 TEST(Dropout, FramesOneByOneHaveThePatternOfTheWhole) {
   RandomOptions o = {.queries = 90, .keys = 90, .packed = 3, .rotated = true, .on_value = true};
   o.dropout = 0.3;
+  o.position_axes = 3;
+  o.axis_width = 7;
+  o.axis_bias = o.axis_on_query = o.query_sink = true;
+  o.table_query = 5;
   RandomScore<float> random(o);
   const std::vector<Rotation> rotations(3, *random.score.sweeps[0].query.rotation);
   for (const Backend* backend : {&reference_backend(), &cpu_backend()}) {
@@ -221,12 +234,17 @@ TEST(Dropout, FramesOneByOneHaveThePatternOfTheWhole) {
     }
     attend(random.score, together, *backend, serial_executor());
     attend(one, apart, *backend, serial_executor());
-    for (int64_t b = 0; b < o.batch; ++b)
-      for (int64_t h = 0; h < o.heads; ++h)
-        for (int64_t i = 0; i < o.queries; ++i)
-          for (int64_t c = 0; c < o.value_columns; ++c)
-            ASSERT_NEAR(HostAnyView(together.out)(b, h, i, c), HostAnyView(apart.out)(b, h, i, c),
-                        1e-5);
+    const ScoreGrad<float> of_together = random.new_grad(), of_apart = random.new_grad();
+    attend_backward(random.score, as_const(together), random.d_out, of_together, *backend,
+                    serial_executor());
+    attend_backward(one, as_const(apart), random.d_out, of_apart, *backend, serial_executor());
+    for (const auto& [a, b] : {std::pair{of_together.q, of_apart.q},
+                               {of_together.axis_bias, of_apart.axis_bias},
+                               {of_together.axis_on_query, of_apart.axis_on_query},
+                               {of_together.table_query, of_apart.table_query},
+                               {of_together.query_sink, of_apart.query_sink}})
+      expect_near(a, b, 1e-4);
+    expect_near(together.out, apart.out, 1e-5);
   }
 }
 

@@ -102,7 +102,11 @@ TEST(CAttention, SizesMayBeEqualOneOrZero) {
                                .on_key = true,
                                .on_value = true,
                                .key_bias = true,
-                               .sink = true};
+                               .position_axes = 2,
+                               .axis_bias = true,
+                               .axis_on_query = true,
+                               .table_query = 3,
+                               .query_sink = true};
   for (const int64_t n : {4, 1}) {
     RandomOptions options = every;
     options.batch = options.heads = options.key_heads = options.queries = options.keys = n;

@@ -39,7 +39,7 @@ TEST(SurveyOfAll, TrainsEveryMethodWithoutNaN) {
     }
   }
   for (const MethodInfo& info : methods())
-    if (!info.on_grid) known.insert(info.name);
+    if (!info.grid_option) known.insert(info.name);
   EXPECT_EQ(trained, known);
 }
 

@@ -34,44 +34,27 @@ PackedBias numbers(const Table<float>& table, const Diagonals& diagonals, Worksp
   return n;
 }
 
-// The least and the greatest of `rows` positions of each of `entries`, in frames alone.
-struct Positions {
-  int64_t first = kFarthestPosition, last = -kFarthestPosition;
-
-  void include(const int64_t* positions, int64_t count) {
-    for (int64_t n = 0; n < count; ++n) {
-      first = std::min(first, positions[n]);
-      last = std::max(last, positions[n]);
-    }
-  }
-};
-
 // A row of products with A holds the positions of keys of each axis, between margins that vectors
 // of keys beyond a frame's last may reach.
 PackedAxis packed_axis(const HostScore<float>& s, const PositionAxis& axis, int64_t& columns,
                        int64_t& values, Workspace& memory) {
   PackedAxis packed = {.axis = &axis};
-  Positions queries, keys;
+  PositionRange queries, keys;
   const int64_t rows = key_rows(s), entries = axis.key_batch_stride == 0 ? 1 : s.q.batch;
-  const auto each_entry = [&](const Frame& frame, auto&& f) {
-    const int64_t from = frame.batch == kEveryBatch ? 0 : frame.batch;
-    const int64_t to = frame.batch == kEveryBatch ? s.q.batch : from + 1;
-    for (int64_t b = from; b < to; ++b) f(b);
-  };
   for (const Frame& frame : s.frames)
-    each_entry(frame, [&](int64_t b) {
+    each_entry(frame, s.q.batch, [&](int64_t b) {
       queries.include(axis.query_positions + b * axis.query_batch_stride + frame.query_row,
                       frame.queries);
       keys.include(axis.key_positions + b * axis.key_batch_stride + frame.key_row, frame.keys);
     });
-  if (queries.first > queries.last || keys.first > keys.last) queries = keys = {0, 0};
+  if (queries.empty() || keys.empty()) queries = keys = {0, 0};
   packed.first_key = keys.first;
-  packed.keys = keys.last - keys.first + 1;
+  packed.keys = keys.width() + 1;
   packed.last_query = queries.last;
   packed.column = columns + kLanes;
   if (!axis.on_query.empty()) columns = round_up(packed.column + packed.keys + kLanes, kLanes);
   packed.at = values + kLanes;
-  packed.values = packed.keys + queries.last - queries.first;
+  packed.values = packed.keys + queries.width();
   if (!axis.bias.empty()) values = round_up(packed.at + packed.values + kLanes, kLanes);
   auto* const maps = reinterpret_cast<RowMap*>(
       memory.floats(entries * round_up(sizeof(RowMap), kLanes) / int64_t{sizeof(float)}));
@@ -79,7 +62,7 @@ PackedAxis packed_axis(const HostScore<float>& s, const PositionAxis& axis, int6
                                 static_cast<size_t>(entries * rows));
   std::ranges::fill(row_at, 0);  // keys in no frame
   for (const Frame& frame : s.frames)
-    each_entry(frame, [&](int64_t b) {
+    each_entry(frame, s.q.batch, [&](int64_t b) {
       if (entries == 1) b = 0;
       for (int64_t j = frame.key_row; j < frame.key_row + frame.keys; ++j)
         row_at[static_cast<size_t>(b * rows + j)] = static_cast<int32_t>(

@@ -17,8 +17,8 @@
 
 namespace sextant::cpu {
 
-// A table of one column, by diagonal: w or b.
-struct PackedBias {
+// Numbers of each head, or of all heads together.
+struct PackedNumbers {
   int64_t heads = 0;  // 0: absent
   int64_t stride = 0;
   float* data = nullptr;
@@ -26,6 +26,10 @@ struct PackedBias {
   explicit operator bool() const { return heads > 0; }
   int64_t size() const { return stride; }  // of a head
   int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
+};
+
+// A table of one column, by diagonal: w or b.
+struct PackedBias : PackedNumbers {
   // The values of a head by diagonal, readable from -RowMap::kMargin on.
   const float* head(int64_t h) const { return data + head_index(h) * stride + RowMap::kMargin; }
 };
@@ -104,14 +108,7 @@ struct PackedAxis {
 };
 
 // b of all axes, by distance.
-struct AxisBias {
-  int64_t heads = 0;  // 0: absent
-  int64_t stride = 0;
-  float* data = nullptr;
-
-  explicit operator bool() const { return heads > 0; }
-  int64_t size() const { return stride; }  // of a head
-  int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
+struct AxisBias : PackedNumbers {
   const float* head(int64_t h) const { return data + head_index(h) * stride; }
 };
 

@@ -18,14 +18,6 @@ void expect_at_most(const char* field, int64_t most, int64_t got) {
          " for the backend \"cuda\", but got " + std::to_string(got));
 }
 
-struct Batches {
-  int64_t first, last;
-};
-Batches batches_of(const Frame& frame, const PlanShape& shape) {
-  if (frame.batch == kEveryBatch) return {0, shape.batch};
-  return {frame.batch, frame.batch + 1};
-}
-
 // The keys that the queries of a tile see in a sweep, from a multiple of `tile` keys of the frame.
 KeySpan span_of(const Sweep& sweep, const Frame& frame, int64_t b, int64_t first, int64_t last,
                 int32_t tile) {
@@ -54,13 +46,13 @@ void add_query_tiles(const Plan& plan, const PlanShape& shape, const Frame& fram
        .first_tile = static_cast<int32_t>(pass.query_tiles.size()),
        .tiles = static_cast<int32_t>((frame.queries + tile - 1) / tile)});
   const int64_t end = frame.query_row + frame.queries;
-  const auto [first, last] = batches_of(frame, shape);
-  for (int64_t b = first; b < last; ++b)
+  each_entry(frame, shape.batch, [&](int64_t b) {
     for (int64_t i = frame.query_row; i < end; i += tile) {
       pass.query_tiles.push_back({static_cast<int32_t>(b), number, static_cast<int32_t>(i)});
       for (const Sweep& sweep : plan.sweeps)
         pass.spans.push_back(span_of(sweep, frame, b, i, std::min(i + tile, end), tile));
     }
+  });
 }
 
 // Tiles of keys begin at multiples of `tile` rows of k: the bits of a gradient do not depend on
@@ -129,16 +121,15 @@ std::vector<Visible> visible_rows(const Plan& plan, const PlanShape& shape) {
   const auto of_sweep = static_cast<size_t>(shape.batch * shape.queries);
   std::vector<Visible> rows(plan.sweeps.size() * of_sweep);
   for (size_t n = 0; n < plan.sweeps.size(); ++n)
-    for (const Frame& frame : plan.frames) {
-      const auto [first, last] = batches_of(frame, shape);
-      for (int64_t b = first; b < last; ++b)
+    for (const Frame& frame : plan.frames)
+      each_entry(frame, shape.batch, [&](int64_t b) {
         for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) {
           const KeyRange seen = visible_keys(plan.sweeps[n], frame, b, i);
           if (seen.first >= seen.last) continue;
           rows[n * of_sweep + static_cast<size_t>(b * shape.queries + i)] = {
               static_cast<int32_t>(seen.first), static_cast<int32_t>(seen.last)};
         }
-    }
+      });
   return rows;
 }
 

@@ -203,8 +203,14 @@ std::vector<lab::KnownMethod> methods_of_laboratory() {
   }
 }
 
+std::optional<lab::KnownMethod> known_on_grid(const std::string& method) {
+  for (const lab::KnownMethod& known : methods_of_laboratory())
+    if (known.name == method && !known.grid_option.empty()) return known;
+  return {};
+}
+
 PlottedMethod plot_by_scores(const std::string& method) {
-  if (on_grid(method)) return plot_by_grid(method);
+  if (known_on_grid(method)) return plot_by_grid(method);
   return {method,
           "By its scores, or by what it adds to the input",
           {{"heads", "number of heads", "4"},

@@ -48,14 +48,16 @@ struct ProbedEncoding {
   // [heads, length, length]: the score of each query and key. All queries and keys of a head are
   // the same vector, drawn from a normal distribution. NaN marks a masked key.
   std::vector<double> scores;
+  bool trains = false;  // whether the encoding has parameters
 };
 
 // Description of a method for the user.
 struct KnownMethod {
   std::string name, summary;
-  std::string formula;   // one line of ASCII; parts are separated by "; "
-  std::string options;   // JSON object with the defaults
-  bool on_grid = false;  // not for text
+  std::string formula;           // one line of ASCII; parts are separated by "; "
+  std::string options;           // JSON object with the defaults
+  std::string grid_option = {};  // of methods for places of a grid (MethodInfo); or empty
+  int64_t rows_before_grid = 0;
 };
 
 // The cost of an arm with rope, measured on this machine in a second or two. Other methods cost up

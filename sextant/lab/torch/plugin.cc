@@ -24,7 +24,8 @@ std::vector<KnownMethod> known_methods() {
                      .summary = method.summary,
                      .formula = method.formula,
                      .options = nlohmann::json::parse(method.defaults).dump(),
-                     .on_grid = method.on_grid});
+                     .grid_option = method.grid_option ? method.grid_option : "",
+                     .rows_before_grid = method.rows_before_grid});
   }
   return known;
 }

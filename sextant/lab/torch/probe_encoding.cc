@@ -144,7 +144,8 @@ ProbedEncoding probe_encoding(const EncodingRequest& request) {
   const Layout layout = {
       .queries = request.length, .keys = request.length, .causal = request.causal};
   return {.input = added_by(*method, shape, layout, parameters),
-          .scores = scores_by(*method, shape, layout, parameters)};
+          .scores = scores_by(*method, shape, layout, parameters),
+          .trains = !parameters.empty()};
 }
 
 Pictures pictures_of(const Decoder& decoder, const Method& method, const ModelShape& shape,

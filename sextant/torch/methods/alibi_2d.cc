@@ -30,16 +30,19 @@ class Alibi2d final : public Method {
 
   void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
     const GridPositions positions = grid_positions("alibi-2d", layout, pairs_.grid);
-    MadeAxis made(pairs_.positions(positions.queries), pairs_.positions(positions.keys));
-    made.axis.bias_rows = made.rows([&](int64_t distance) { return distance + pairs_.last(); });
+    MadeAxis made = pairs_.axis("alibi-2d", positions);
+    int64_t row = 0;  // a row for each distance that occurs
+    made.axis.bias_rows = made.rows([&](int64_t) { return row++; });
     add_axis(operands, made.axis);
     std::vector<double> biases;
     for (const double slope : slopes_)
-      for (int64_t number = -pairs_.last(); number <= pairs_.last(); ++number)
+      for (int64_t n = 0; n < made.distances; ++n) {
+        const int64_t number = made.distance(n);
         biases.push_back(-slope * hypot(static_cast<double>(pairs_.vertical(number)),
                                         static_cast<double>(pairs_.horizontal(number))));
+      }
     operands.axis_bias =
-        tensor_of(biases, {static_cast<int64_t>(slopes_.size()), pairs_.count()}, operands.q)
+        tensor_of(biases, {static_cast<int64_t>(slopes_.size()), made.distances}, operands.q)
             .to(operands.q.options());
   }
 
@@ -60,10 +63,10 @@ MethodInfo alibi_2d_method() {
   return {.name = "alibi-2d",
           .summary = "Linear biases by Euclidean distance on a grid (Fuller et al. 2023)",
           .formula = "s_ij = q_i . k_j / sqrt(d) - m_h sqrt((y_i - y_j)^2 + (x_i - x_j)^2)",
-          .defaults = R"({"grid": [14, 14], "max_bias": 8.0})",
+          .defaults = R"({"grid": null, "max_bias": 8.0})",
           .make = make_alibi_2d,
           .tests = {.options = R"({"grid": [820, 5]})"},
-          .on_grid = true};
+          .grid_option = "grid"};
 }
 
 }  // namespace sextant

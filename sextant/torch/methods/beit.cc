@@ -49,7 +49,7 @@ class Beit final : public Method {
       return at::where(on_both.select(1, 0) < 0, at::full({}, of_class, at::kLong),
                        pairs_.positions(on_both));
     };
-    MadeAxis made(with_class(positions.queries, 4 * n), with_class(positions.keys, -5 * n));
+    MadeAxis made("beit", with_class(positions.queries, 4 * n), with_class(positions.keys, -5 * n));
     made.axis.bias_rows = made.rows([&](int64_t distance) -> int64_t {
       if (distance == 9 * n) return pairs_.count() + 2;
       if (distance >= 5 * n && distance < 6 * n) return pairs_.count() + 1;
@@ -75,10 +75,11 @@ MethodInfo beit_method() {
   return {.name = "beit",
           .summary = "A trained bias by both distances, with a class token (Bao et al. 2021)",
           .formula = "s_ij = q_i . k_j / sqrt(d) + T[y_i - y_j, x_i - x_j, h]",
-          .defaults = R"({"grid": [14, 14]})",
+          .defaults = R"({"grid": null})",
           .make = make_beit,
           .tests = {.options = R"({"grid": [820, 5]})"},
-          .on_grid = true};
+          .grid_option = "grid",
+          .rows_before_grid = 1};
 }
 
 }  // namespace sextant

@@ -60,7 +60,7 @@ class Sam final : public Method {
     std::vector<at::Tensor> rows;
     int64_t first = 0;  // row of the axis
     for (int64_t n = 0; n < 2; ++n) {
-      MadeAxis made(positions.queries_on(n), positions.keys_on(n));
+      MadeAxis made("sam", positions.queries_on(n), positions.keys_on(n));
       made.axis.on_query_rows =
           made.rows([&](int64_t distance) { return first + distance + sizes[n] - 1; });
       add_axis(operands, made.axis);
@@ -88,10 +88,10 @@ MethodInfo sam_method() {
   return {.name = "sam",
           .summary = "Trained vectors by distance on both axes of a grid (Li et al. 2022)",
           .formula = "s_ij = q_i . k_j / sqrt(d) + q_i . Rh[y_i - y_j] + q_i . Rw[x_i - x_j]",
-          .defaults = R"({"grid": [64, 64], "tables": null})",
+          .defaults = R"({"grid": null, "tables": null})",
           .make = make_sam,
           .tests = {.options = R"({"grid": [820, 5]})"},
-          .on_grid = true};
+          .grid_option = "grid"};
 }
 
 }  // namespace sextant

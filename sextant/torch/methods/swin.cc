@@ -88,7 +88,7 @@ class Swin final : public Method {
   void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const GridPositions positions = grid_positions("swin", layout, pairs_.grid);
-    MadeAxis made(pairs_.positions(positions.queries), pairs_.positions(positions.keys));
+    MadeAxis made = pairs_.axis("swin", positions);
     made.axis.bias_rows = made.rows([&](int64_t distance) { return distance + pairs_.last(); });
     add_axis(operands, made.axis);
     if (!continuous_) {
@@ -126,10 +126,10 @@ MethodInfo swin_method() {
   return {.name = "swin",
           .summary = "A trained bias by both distances in a window (Liu et al. 2021)",
           .formula = "s_ij = q_i . k_j / sqrt(d) + T[y_i - y_j, x_i - x_j, h]",
-          .defaults = R"({"window": [7, 7], "continuous": false, "trained": null})",
+          .defaults = R"({"window": null, "continuous": false, "trained": null})",
           .make = make_swin,
           .tests = {.options = R"({"window": [820, 5]})"},
-          .on_grid = true};
+          .grid_option = "window"};
 }
 
 }  // namespace sextant

@@ -134,12 +134,11 @@ Positions positions_of(const TensorOperands& o) {
     positions.entries = o.q.size(0);
   positions.at.resize(static_cast<size_t>(positions.entries * positions.queries));
   for (const Frame& f : frames) {
-    const int64_t from = f.batch == kEveryBatch ? 0 : f.batch;
-    const int64_t to = f.batch == kEveryBatch ? positions.entries : f.batch + 1;
-    for (int64_t b = from; b < to; ++b)
+    each_entry(f, positions.entries, [&](int64_t b) {
       for (int64_t i = 0; i < f.queries; ++i)
         positions.at[static_cast<size_t>(b * positions.queries + f.query_row + i)] =
             f.query_position + i;
+    });
     positions.farthest =
         std::max(positions.farthest, f.query_position + f.queries - 1 - f.key_position);
   }

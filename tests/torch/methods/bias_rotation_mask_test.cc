@@ -22,7 +22,7 @@ using ::testing::ThrowsMessage;
 
 constexpr double kExact = 1e-13;  // sums of a few products in different orders
 
-struct Trial {
+struct TermTrial {
   std::string method;
   std::string options = "{}";
   ModelShape shape = {
@@ -30,9 +30,9 @@ struct Trial {
   Layout layout = {.queries = 4, .keys = 6, .first_query = 2};
 };
 
-void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.method << trial.options; }
+void PrintTo(const TermTrial& trial, std::ostream* out) { *out << trial.method << trial.options; }
 
-Tensors parameters_of(const Trial& trial) {
+Tensors parameters_of(const TermTrial& trial) {
   Tensors values;
   uint64_t seed = 7;
   for (const ParameterSpec& spec :
@@ -42,7 +42,7 @@ Tensors parameters_of(const Trial& trial) {
   return values;
 }
 
-Tensors inputs_of(const Trial& trial) {
+Tensors inputs_of(const TermTrial& trial) {
   const ModelShape& shape = trial.shape;
   const Layout& p = trial.layout;
   return {normal({p.batch, shape.heads, p.queries, shape.head_dim}, 1),
@@ -50,20 +50,20 @@ Tensors inputs_of(const Trial& trial) {
           normal({p.batch, shape.key_heads, p.keys, 3}, 3)};
 }
 
-at::Tensor out_of(const Trial& trial, const Tensors& inputs, const Tensors& parameters,
+at::Tensor out_of(const TermTrial& trial, const Tensors& inputs, const Tensors& parameters,
                   int64_t layer = 1) {
   return attend_with(*make_method(trial.method, trial.shape, json::parse(trial.options)), inputs[0],
                      inputs[1], inputs[2], trial.layout, layer, parameters);
 }
 
-at::Tensor out_of(const Trial& trial) {
+at::Tensor out_of(const TermTrial& trial) {
   return out_of(trial, inputs_of(trial), parameters_of(trial));
 }
 
-class ParameterGradients : public ::testing::TestWithParam<Trial> {};
+class ParameterGradients : public ::testing::TestWithParam<TermTrial> {};
 
 TEST_P(ParameterGradients, AgreeWithDifferences) {
-  const Trial& trial = GetParam();
+  const TermTrial& trial = GetParam();
   Tensors all = inputs_of(trial);
   for (const at::Tensor& parameter : parameters_of(trial)) all.push_back(parameter);
   const auto f = [&](const Tensors& x) {
@@ -74,34 +74,35 @@ TEST_P(ParameterGradients, AgreeWithDifferences) {
 }
 
 constexpr auto kBothSides = [](std::string method, std::string options = "{}") {
-  return Trial{.method = std::move(method),
-               .options = std::move(options),
-               .layout = {.queries = 5, .keys = 5, .causal = false}};
+  return TermTrial{.method = std::move(method),
+                   .options = std::move(options),
+                   .layout = {.queries = 5, .keys = 5, .causal = false}};
 };
 
 INSTANTIATE_TEST_SUITE_P(
     Methods, ParameterGradients,
     ::testing::Values(
-        Trial{"alibi", R"({"train": "one"})"}, kBothSides("alibi", R"({"train": "two"})"),
-        Trial{"alibi", R"({"train": "one", "flavour": "falcon", "interpolation": "dynamic"})"},
-        Trial{"kerple-log"}, kBothSides("kerple-log", R"({"clamp": "smooth"})"),
-        Trial{"kerple-power", R"({"form": "bias-and-weight"})"},
-        kBothSides("kerple-power", R"({"form": "weight", "clamp": "smooth"})"), Trial{"sandwich"},
-        Trial{"t5", R"({"buckets": 8, "max_distance": 20, "per_layer": true})"},
-        Trial{"rope", R"({"train": true, "pairing": "interleaved"})"}, Trial{"rope-mixed"},
-        Trial{"xpos", R"({"scale_base": 4})"}, Trial{"xpos", R"({"xi": 0.9})"},
-        Trial{"sandwich", R"({"strength": 0.3})"}, Trial{"sink", R"({"of": "kerple-log"})"},
+        TermTrial{"alibi", R"({"train": "one"})"}, kBothSides("alibi", R"({"train": "two"})"),
+        TermTrial{"alibi", R"({"train": "one", "flavour": "falcon", "interpolation": "dynamic"})"},
+        TermTrial{"kerple-log"}, kBothSides("kerple-log", R"({"clamp": "smooth"})"),
+        TermTrial{"kerple-power", R"({"form": "bias-and-weight"})"},
+        kBothSides("kerple-power", R"({"form": "weight", "clamp": "smooth"})"),
+        TermTrial{"sandwich"},
+        TermTrial{"t5", R"({"buckets": 8, "max_distance": 20, "per_layer": true})"},
+        TermTrial{"rope", R"({"train": true, "pairing": "interleaved"})"}, TermTrial{"rope-mixed"},
+        TermTrial{"xpos", R"({"scale_base": 4})"}, TermTrial{"xpos", R"({"xi": 0.9})"},
+        TermTrial{"sandwich", R"({"strength": 0.3})"}, TermTrial{"sink", R"({"of": "kerple-log"})"},
         kBothSides("deberta", R"({"version": 1, "max_positions": 3})"),
         kBothSides("deberta", R"({"version": 1, "max_positions": 3, "flavour": "paper"})"),
         kBothSides("deberta", R"({"version": 3, "buckets": 4, "max_positions": 8})"),
-        Trial{"tupe", R"({"relative": false, "max_positions": 9})"},
+        TermTrial{"tupe", R"({"relative": false, "max_positions": 9})"},
         kBothSides("tupe", R"({"buckets": 8, "max_distance": 6})")));
 
 TEST(Alibi, HolesInTheMaskAreClosedUpByBloomOnly) {
-  Trial paper = {.method = "alibi", .layout = {.queries = 6, .keys = 6}};
-  Trial bloom = paper;
+  TermTrial paper = {.method = "alibi", .layout = {.queries = 6, .keys = 6}};
+  TermTrial bloom = paper;
   bloom.options = R"({"flavour": "bloom"})";
-  const auto with = [](Trial trial, std::vector<int64_t> shown) {
+  const auto with = [](TermTrial trial, std::vector<int64_t> shown) {
     trial.layout.mask = at::tensor(shown, at::kLong).to(at::kBool).view({1, 1, 1, -1});
     return out_of(trial);
   };
@@ -113,7 +114,7 @@ TEST(Alibi, HolesInTheMaskAreClosedUpByBloomOnly) {
 }
 
 TEST(Kerple, AClampedParameterStillLearns) {
-  Trial trial = {.method = "kerple-log"};
+  TermTrial trial = {.method = "kerple-log"};
   Tensors parameters = parameters_of(trial);
   parameters[1].fill_(-3);
   Tensors at_bound = parameters;
@@ -129,7 +130,7 @@ TEST(Kerple, AClampedParameterStillLearns) {
 }
 
 TEST(Rope, GivenPositionsAreThoseOfTheRowsByDefault) {
-  Trial trial = {.method = "rope"};
+  TermTrial trial = {.method = "rope"};
   const at::Tensor plain = out_of(trial);
   const auto at = [&](int64_t shift) {
     trial.layout.query_rotary_positions =
@@ -145,7 +146,7 @@ TEST(Rope, GivenPositionsAreThoseOfTheRowsByDefault) {
 }
 
 TEST(Rope, TheOppositeSenseIsNegatedPositions) {
-  Trial trial = {.method = "rope", .options = R"({"sense": "clockwise"})"};
+  TermTrial trial = {.method = "rope", .options = R"({"sense": "clockwise"})"};
   const at::Tensor clockwise = out_of(trial);
   trial.options = "{}";
   trial.layout.query_rotary_positions = -at::arange(2, 6, at::kLong).view({1, 1, -1});
@@ -155,8 +156,9 @@ TEST(Rope, TheOppositeSenseIsNegatedPositions) {
 
 TEST(Rope, TrainedFrequenciesStartAsTheFixedOnes) {
   for (const char* sense : {"clockwise", "counter-clockwise"}) {
-    Trial fixed = {.method = "rope", .options = json({{"sense", sense}}).dump()};
-    Trial trained = {.method = "rope", .options = json({{"sense", sense}, {"train", true}}).dump()};
+    TermTrial fixed = {.method = "rope", .options = json({{"sense", sense}}).dump()};
+    TermTrial trained = {.method = "rope",
+                         .options = json({{"sense", sense}, {"train", true}}).dump()};
     const auto specs =
         make_method("rope", trained.shape, json::parse(trained.options))->parameters();
     EXPECT_LT(
@@ -174,10 +176,10 @@ auto turn_operator() {
 // The reviews' form, s = (R_m q)^T (R_n k) xi^(m - n) / sqrt(d), over scores of rope.
 TEST(Xpos, WithOneXiIsRopeTimesXiToTheDistance) {
   for (const bool causal : {true, false}) {
-    Trial rope = {.method = "rope",
-                  .options = R"({"pairing": "interleaved"})",
-                  .layout = {.queries = 6, .keys = 6, .causal = causal}};
-    Trial xpos = rope;
+    TermTrial rope = {.method = "rope",
+                      .options = R"({"pairing": "interleaved"})",
+                      .layout = {.queries = 6, .keys = 6, .causal = causal}};
+    TermTrial xpos = rope;
     xpos.method = "xpos";
     xpos.options = R"({"xi": 0.8})";
     const at::Tensor distance = distances(rope.layout);
@@ -197,9 +199,9 @@ TEST(Xpos, WithOneXiIsRopeTimesXiToTheDistance) {
 
 // xi^3000 is no float64, and its inverse neither: factors are of distances within tiles.
 TEST(Xpos, WithASmallXiSurvivesLongSequences) {
-  Trial trial = {.method = "xpos",
-                 .options = R"({"xi": 0.5})",
-                 .layout = {.queries = 2, .keys = 3000, .first_query = 2998}};
+  TermTrial trial = {.method = "xpos",
+                     .options = R"({"xi": 0.5})",
+                     .layout = {.queries = 2, .keys = 3000, .first_query = 2998}};
   const at::Tensor out = out_of(trial);
   EXPECT_TRUE(at::isfinite(out).all().item<bool>());
   EXPECT_GT(out.abs().min().item<double>(), 0);
@@ -252,9 +254,9 @@ TEST(SideRotation, BackUndoesIt) {
 
 // The reviews' form, q_m.k_n / sqrt(d) + lambda p_m.p_n with sinusoids p, for every head.
 TEST(Sandwich, WithAStrengthIsTheProductOfSinusoids) {
-  Trial trial = {.method = "sandwich",
-                 .options = R"({"strength": 0.3, "first_index": 0, "sinusoid_width": 8})",
-                 .layout = {.queries = 6, .keys = 6}};
+  TermTrial trial = {.method = "sandwich",
+                     .options = R"({"strength": 0.3, "first_index": 0, "sinusoid_width": 8})",
+                     .layout = {.queries = 6, .keys = 6}};
   const Tensors in = inputs_of(trial);
   const at::Tensor p = make_method("sinusoidal", {.width = 8}, json::object())
                            ->embed(at::zeros({1, 6, 8}, at::kDouble), trial.layout, {})[0];
@@ -265,9 +267,9 @@ TEST(Sandwich, WithAStrengthIsTheProductOfSinusoids) {
 }
 
 TEST(Sandwich, WithAnotherRatioIsTheCurveOverIt) {
-  Trial trial = {
+  TermTrial trial = {
       .method = "sandwich", .options = R"({"ratio": 2})", .layout = {.queries = 6, .keys = 6}};
-  Trial same = trial;
+  TermTrial same = trial;
   // Head 0 of 2 has 2 / (2 * 1), the strength 1.
   same.options = R"({"strength": 1.0})";
   EXPECT_LT(largest_difference(out_of(trial).select(1, 0), out_of(same).select(1, 0)), kExact);
@@ -276,13 +278,13 @@ TEST(Sandwich, WithAnotherRatioIsTheCurveOverIt) {
 }
 
 TEST(Chunk, ReadingOneByOneIsReadingAtOnce) {
-  Trial whole = {.method = "chunk",
-                 .options = R"({"chunk": 3, "origin": 1})",
-                 .layout = {.queries = 6, .keys = 6}};
+  TermTrial whole = {.method = "chunk",
+                     .options = R"({"chunk": 3, "origin": 1})",
+                     .layout = {.queries = 6, .keys = 6}};
   const Tensors all = inputs_of(whole);
   const at::Tensor at_once = out_of(whole);
   for (int64_t n = 0; n < 6; ++n) {
-    Trial one = whole;
+    TermTrial one = whole;
     one.layout = {.queries = 1, .keys = n + 1, .first_query = n};
     const at::Tensor out = out_of(
         one, {all[0].slice(2, n, n + 1), all[1].slice(2, 0, n + 1), all[2].slice(2, 0, n + 1)}, {});
@@ -291,10 +293,10 @@ TEST(Chunk, ReadingOneByOneIsReadingAtOnce) {
 }
 
 TEST(Window, SinksStayInSight) {
-  Trial trial = {.method = "window",
-                 .options = R"({"window": 2, "sinks": 2, "of": "alibi"})",
-                 .layout = {.queries = 6, .keys = 6}};
-  Trial same = trial;
+  TermTrial trial = {.method = "window",
+                     .options = R"({"window": 2, "sinks": 2, "of": "alibi"})",
+                     .layout = {.queries = 6, .keys = 6}};
+  TermTrial same = trial;
   same.method = "alibi";
   same.options = "{}";
   const at::Tensor distance = distances(same.layout);
@@ -304,7 +306,7 @@ TEST(Window, SinksStayInSight) {
 }
 
 TEST(Sink, IsAKeyWithoutAValue) {
-  Trial trial = {.method = "sink", .options = R"({"of": "none"})"};
+  TermTrial trial = {.method = "sink", .options = R"({"of": "none"})"};
   const Tensors in = inputs_of(trial);
   const Tensors sinks = parameters_of(trial);
   const at::Tensor scores = at::matmul(in[0], in[1].transpose(2, 3)) / 2;
@@ -316,7 +318,7 @@ TEST(Sink, IsAKeyWithoutAValue) {
 }
 
 TEST(Tupe, TheFirstTokenSeesNoPosition) {
-  Trial trial = kBothSides("tupe", R"({"buckets": 8, "max_distance": 6})");
+  TermTrial trial = kBothSides("tupe", R"({"buckets": 8, "max_distance": 6})");
   const Tensors in = inputs_of(trial);
   const at::Tensor plain =
       attention(in[0], in[1], in[2], at::ones({5, 5}, at::kBool), 1 / std::sqrt(8.0));
@@ -329,7 +331,7 @@ TEST(Tupe, TheFirstTokenSeesNoPosition) {
 
 TEST(Options, WhatDoesNotFitIsRefused) {
   const auto fails = [](const char* text, const char* method, const char* options) {
-    EXPECT_THAT([&] { make_method(method, Trial{}.shape, json::parse(options)); },
+    EXPECT_THAT([&] { make_method(method, TermTrial{}.shape, json::parse(options)); },
                 ThrowsMessage<Error>(HasSubstr(text)));
   };
   fails("alibi: flavour: expected", "alibi", R"({"flavour": "mpt"})");

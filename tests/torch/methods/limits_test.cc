@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-at::Tensor run(const std::string& name, const json& options, const Layout& p) {
+at::Tensor run_limited(const std::string& name, const json& options, const Layout& p) {
   const Layer layer(kSmallShape, p);
   return attend_with(*method_of(name, kSmallShape, options.dump()), layer.q, layer.k, layer.v, p, 0,
                      {});
@@ -26,32 +26,34 @@ at::Tensor run(const std::string& name, const json& options, const Layout& p) {
 TEST(LeakyRerope, IsRopeAtFactorOneAndReropeAtNone) {
   for (const bool causal : {true, false}) {
     const Layout p = {.batch = 2, .queries = 12, .keys = 12, .causal = causal};
-    const at::Tensor rope = run("rope", json::object(), p);
-    const at::Tensor rerope = run("rerope", {{"window", 3}}, p);
+    const at::Tensor rope = run_limited("rope", json::object(), p);
+    const at::Tensor rerope = run_limited("rerope", {{"window", 3}}, p);
     EXPECT_GT(largest_difference(rope, rerope), 1e-3);
-    EXPECT_LE(largest_difference(run("leaky-rerope", {{"window", 3}, {"factor", 1.0}}, p), rope),
-              1e-12);
+    EXPECT_LE(
+        largest_difference(run_limited("leaky-rerope", {{"window", 3}, {"factor", 1.0}}, p), rope),
+        1e-12);
     // A distance of 12 becomes 3 + 9e-12; this angle changes a score of a few units by less than
     // 1e-10.
-    EXPECT_LE(largest_difference(run("leaky-rerope", {{"window", 3}, {"factor", 1e12}}, p), rerope),
+    EXPECT_LE(largest_difference(run_limited("leaky-rerope", {{"window", 3}, {"factor", 1e12}}, p),
+                                 rerope),
               1e-10);
   }
 }
 
-constexpr int64_t kWidth = 4;
+constexpr int64_t kLimitedWidth = 4;
 const at::TensorOptions kDouble = at::TensorOptions(at::kDouble);
 
 // h = W2 [relu(W1 [p; t] + b1); t] + b2.
 at::Tensor flow(const at::Tensor& start, const at::Tensor& w1, const at::Tensor& w2,
                 const at::Tensor& b2, int64_t length) {
-  const std::array<at::Tensor, 4> weights{w1, at::zeros({kWidth}, kDouble), w2, b2};
+  const std::array<at::Tensor, 4> weights{w1, at::zeros({kLimitedWidth}, kDouble), w2, b2};
   return floater_positions(start, weights, length, Flow::kLinear, FlowGradient::kSolver);
 }
 
 TEST(Floater, WithoutAFlowStaysWhereItStarts) {
-  const at::Tensor start = normal({3, 1, kWidth});
-  const at::Tensor none = at::zeros({kWidth, kWidth + 1}, kDouble);
-  const at::Tensor rows = flow(start, none, none, at::zeros({kWidth}, kDouble), 300);
+  const at::Tensor start = normal({3, 1, kLimitedWidth});
+  const at::Tensor none = at::zeros({kLimitedWidth, kLimitedWidth + 1}, kDouble);
+  const at::Tensor rows = flow(start, none, none, at::zeros({kLimitedWidth}, kDouble), 300);
   ASSERT_EQ(rows.size(0), 300);
   EXPECT_TRUE(at::equal(rows, start.unsqueeze(0).expand_as(rows)));
 }
@@ -62,11 +64,13 @@ TEST(Floater, WithoutAFlowStaysWhereItStarts) {
 TEST(Floater, ConvergesAtTheOrderOfItsSolver) {
   constexpr double kStep = 0.002;
   constexpr int64_t kStepsPerRow = 5;
-  const at::Tensor start = at::ones({3, 1, kWidth}, kDouble);
-  const at::Tensor same = at::cat({at::eye(kWidth, kDouble), at::zeros({kWidth, 1}, kDouble)}, 1);
+  const at::Tensor start = at::ones({3, 1, kLimitedWidth}, kDouble);
+  const at::Tensor same =
+      at::cat({at::eye(kLimitedWidth, kDouble), at::zeros({kLimitedWidth, 1}, kDouble)}, 1);
   // The error of ln p at lambda t = 4.
   const auto error = [&](double lambda, int64_t row) {
-    const at::Tensor rows = flow(start, same, same * lambda, at::zeros({kWidth}, kDouble), row + 1);
+    const at::Tensor rows =
+        flow(start, same, same * lambda, at::zeros({kLimitedWidth}, kDouble), row + 1);
     const double z = lambda * kStep;
     const double factor = 1 + z + z * z / 2 + z * z * z / 6 + z * z * z * z / 24;
     const double found = rows[row].log().max().item<double>();
@@ -82,12 +86,12 @@ TEST(Floater, ConvergesAtTheOrderOfItsSolver) {
 TEST(Floater, GradientsOfTheSolverAgreeWithDifferences) {
   for (const Flow kind : {Flow::kLinear, Flow::kConvolution}) {
     constexpr int64_t kLayers = 2, kChannels = 3;
-    std::vector<at::Tensor> inputs = {normal({3, kLayers, kWidth}, 1)};
+    std::vector<at::Tensor> inputs = {normal({3, kLayers, kLimitedWidth}, 1)};
     if (kind == Flow::kLinear) {
-      inputs.push_back(normal({kWidth, kWidth + 1}, 2));
-      inputs.push_back(normal({kWidth}, 3));
-      inputs.push_back(normal({kWidth, kWidth + 1}, 4));
-      inputs.push_back(normal({kWidth}, 5));
+      inputs.push_back(normal({kLimitedWidth, kLimitedWidth + 1}, 2));
+      inputs.push_back(normal({kLimitedWidth}, 3));
+      inputs.push_back(normal({kLimitedWidth, kLimitedWidth + 1}, 4));
+      inputs.push_back(normal({kLimitedWidth}, 5));
     } else {
       inputs.push_back(normal({kChannels, kLayers + 1, 5}, 2));
       inputs.push_back(normal({kChannels}, 3));

@@ -20,7 +20,7 @@ at::Tensor vectors(const Layout& p, int64_t shift, int64_t width) {
   return at::stack({angles.sin(), angles.cos()}, 3).flatten(2);
 }
 
-void expect_formula(const std::string& options, int64_t shift) {
+void expect_nezha(const std::string& options, int64_t shift) {
   const auto method = method_of("nezha", kSmallShape, options);
   for (const bool causal : {true, false}) {
     const Layout p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 4, .causal = causal};
@@ -40,8 +40,8 @@ void expect_formula(const std::string& options, int64_t shift) {
 }
 
 TEST(Nezha, TurnsByTheRowInCodeAndByTheDistanceInThePaper) {
-  expect_formula(R"({"max_relative_position": 3})", kClip);
-  expect_formula(R"({"max_relative_position": 3, "flavour": "paper"})", 0);
+  expect_nezha(R"({"max_relative_position": 3})", kClip);
+  expect_nezha(R"({"max_relative_position": 3, "flavour": "paper"})", 0);
 }
 
 TEST(Nezha, HasNoParameters) { EXPECT_TRUE(method_of("nezha", kSmallShape)->parameters().empty()); }

@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
         Trial{"streaming", {{"sinks", 1}, {"recent", 9}}, cache(1, 9, 0)},
         Trial{"streaming", {{"sinks", 0}, {"recent", 0}}, cache(0, 0, 0)}));
 
-at::Tensor run(const std::string& name, const json& options, const Layout& p) {
+at::Tensor run_piecewise(const std::string& name, const json& options, const Layout& p) {
   const Layer layer(kSmallShape, p);
   return attend_with(*method_of(name, kSmallShape, options.dump()), layer.q, layer.k, layer.v, p, 0,
                      {});
@@ -161,13 +161,13 @@ at::Tensor run(const std::string& name, const json& options, const Layout& p) {
 
 TEST(Piecewise, AWindowAsWideAsTheTextIsRope) {
   const Layout p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
-  const at::Tensor rope = run("rope", json::object(), p);
+  const at::Tensor rope = run_piecewise("rope", json::object(), p);
   for (const char* name : {"rerope", "leaky-rerope", "self-extend"})
-    EXPECT_LE(largest_difference(run(name, {{"window", 9}}, p), rope), kAngles) << name;
-  EXPECT_LE(
-      largest_difference(run("dual-chunk", {{"chunk_size", 9}, {"local_window", 0}}, p), rope),
-      kAngles);
-  EXPECT_LE(largest_difference(run("streaming", {{"recent", 8}}, p), rope), kAngles);
+    EXPECT_LE(largest_difference(run_piecewise(name, {{"window", 9}}, p), rope), kAngles) << name;
+  EXPECT_LE(largest_difference(
+                run_piecewise("dual-chunk", {{"chunk_size", 9}, {"local_window", 0}}, p), rope),
+            kAngles);
+  EXPECT_LE(largest_difference(run_piecewise("streaming", {{"recent", 8}}, p), rope), kAngles);
 }
 
 TEST(Piecewise, TakesTheOptionsOfRope) {
@@ -175,10 +175,11 @@ TEST(Piecewise, TakesTheOptionsOfRope) {
   const json options = {{"pairing", "interleaved"}, {"dim", 4}, {"base", 500.0}};
   json wide = options;
   wide["window"] = 12;
-  EXPECT_LE(largest_difference(run("rerope", wide, p), run("rope", options, p)), kAngles);
+  EXPECT_LE(largest_difference(run_piecewise("rerope", wide, p), run_piecewise("rope", options, p)),
+            kAngles);
   EXPECT_THAT(
       [&] {
-        run("rerope", {{"axes", "blocks"}, {"sections", {3}}}, p);
+        run_piecewise("rerope", {{"axes", "blocks"}, {"sections", {3}}}, p);
       },
       ThrowsMessage<Error>(HasSubstr("rerope: axes: expected \"one\"")));
 }
@@ -191,26 +192,30 @@ TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
        {json("linear*4"), json("ntk*3"),
         json({{"rope_type", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 8}})}) {
     const json options = {{"stretch", stretch}};
-    const at::Tensor rope = run("rope", options, p);
-    EXPECT_GT(largest_difference(rope, run("rope", json::object(), p)), 1e-3);
+    const at::Tensor rope = run_piecewise("rope", options, p);
+    EXPECT_GT(largest_difference(rope, run_piecewise("rope", json::object(), p)), 1e-3);
     const auto with = [&](json more) {
       more["stretch"] = stretch;
       return more;
     };
     for (const char* name : {"rerope", "leaky-rerope", "self-extend"})
-      EXPECT_LE(largest_difference(run(name, with({{"window", 9}}), p), rope), kAngles) << name;
-    EXPECT_LE(largest_difference(
-                  run("dual-chunk", with({{"chunk_size", 9}, {"local_window", 0}}), p), rope),
+      EXPECT_LE(largest_difference(run_piecewise(name, with({{"window", 9}}), p), rope), kAngles)
+          << name;
+    EXPECT_LE(
+        largest_difference(
+            run_piecewise("dual-chunk", with({{"chunk_size", 9}, {"local_window", 0}}), p), rope),
+        kAngles);
+    EXPECT_LE(largest_difference(run_piecewise("streaming", with({{"recent", 8}}), p), rope),
               kAngles);
-    EXPECT_LE(largest_difference(run("streaming", with({{"recent", 8}}), p), rope), kAngles);
   }
   // A distance beyond the window is mapped first, then multiplied by the stretched frequency.
-  const at::Tensor slow = run("leaky-rerope", {{"window", 3}, {"stretch", "linear*4"}}, p);
-  EXPECT_GT(largest_difference(slow, run("rope", {{"stretch", "linear*4"}}, p)), 1e-3);
+  const at::Tensor slow =
+      run_piecewise("leaky-rerope", {{"window", 3}, {"stretch", "linear*4"}}, p);
+  EXPECT_GT(largest_difference(slow, run_piecewise("rope", {{"stretch", "linear*4"}}, p)), 1e-3);
   const auto fails = [&](const json& stretch, const char* text) {
     EXPECT_THAT(
         [&] {
-          run("rerope", {{"stretch", stretch}}, p);
+          run_piecewise("rerope", {{"stretch", stretch}}, p);
         },
         ThrowsMessage<Error>(HasSubstr(text)));
   };
@@ -232,7 +237,7 @@ TEST(DualChunk, SharpensByTheLengthOfTheText) {
     return std::max(1.0, 1 + weight * std::log(static_cast<double>(length) / 8));  // L is 8
   };
   const auto of = [&](const json& mscale, const char* dynamic) {
-    return run("dual-chunk", {{"mscale", mscale}, {"dynamic", dynamic}, {"dim", 4}}, p);
+    return run_piecewise("dual-chunk", {{"mscale", mscale}, {"dynamic", dynamic}, {"dim", 4}}, p);
   };
   const at::Tensor whole = of("chunk-llama", "length");
   EXPECT_LE(largest_difference(whole, of(at(21, 0.05), "query")), kAngles);
@@ -254,9 +259,9 @@ TEST(Piecewise, DistancesBeyondTheWindowAreExactFarOut) {
   const Layout near = {.batch = 1, .queries = 9, .keys = 9};
   Layout far = near;
   far.first_query = far.first_key = int64_t{1} << 50;
-  EXPECT_LE(
-      largest_difference(run("leaky-rerope", options, near), run("leaky-rerope", options, far)),
-      1e-14);
+  EXPECT_LE(largest_difference(run_piecewise("leaky-rerope", options, near),
+                               run_piecewise("leaky-rerope", options, far)),
+            1e-14);
 }
 
 TEST(Piecewise, LogNGrowsQueriesPastTheTrainingLength) {
@@ -271,7 +276,7 @@ TEST(Piecewise, LogNGrowsQueriesPastTheTrainingLength) {
             kAngles);
   EXPECT_THAT(
       [&] {
-        run("rerope", {{"log_n", 1}}, p);
+        run_piecewise("rerope", {{"log_n", 1}}, p);
       },
       ThrowsMessage<Error>(HasSubstr("rerope: log_n: expected null or at least 2")));
 }

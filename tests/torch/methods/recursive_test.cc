@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 constexpr double kSummed = 1e-13;
-constexpr int64_t kWidth = kSmallShape.width;
+constexpr int64_t kInputWidth = kSmallShape.width;
 
 const char* const kTanh = R"({"over": "input"})";
 const char* const kGru = R"({"over": "input", "cell": "gru"})";
@@ -40,7 +40,7 @@ at::Tensor step(const std::string& options, const at::Tensor& x, const at::Tenso
 }
 
 at::Tensor by_steps(const std::string& options, const at::Tensor& x, Parameters parameters) {
-  at::Tensor h = at::zeros({x.size(0), kWidth}, x.options());
+  at::Tensor h = at::zeros({x.size(0), kInputWidth}, x.options());
   Tensors rows;
   for (int64_t k = 0; k < x.size(1); ++k)
     rows.push_back(h = step(options, x.select(1, k), h, parameters));
@@ -51,7 +51,7 @@ class RecursiveOverInput : public ::testing::TestWithParam<const char*> {
  protected:
   const std::unique_ptr<Method> method_ = over_input(GetParam());
   const std::vector<at::Tensor> parameters_ = random_parameters(*method_);
-  const at::Tensor x_ = normal({2, 9, kWidth}, 5);
+  const at::Tensor x_ = normal({2, 9, kInputWidth}, 5);
 
   at::Tensor embed(const at::Tensor& x, const Layout& layout) const {
     return method_->embed(x, layout, parameters_);
@@ -77,7 +77,7 @@ TEST_P(RecursiveOverInput, IsTheCellStepByStep) {
 }
 
 TEST_P(RecursiveOverInput, GradientsAgreeWithDifferences) {
-  Tensors inputs = {x_, normal({2, 1, kWidth}, 6)};
+  Tensors inputs = {x_, normal({2, 1, kInputWidth}, 6)};
   inputs.insert(inputs.end(), parameters_.begin(), parameters_.end());
   const auto run = [&](const Tensors& values) {
     const Parameters parameters = Parameters(values).subspan(2);
@@ -124,7 +124,7 @@ TEST_P(RecursiveOverInput, CachedSequencesContinueFromTheirOwnState) {
   Layout layout = {.queries = 7, .keys = 32};
   layout.cached = {{.query_row = 0, .queries = 3, .key_row = 0, .keys = 3},
                    {.query_row = 3, .queries = 4, .query_position = 5, .key_row = 16, .keys = 9}};
-  layout.input_before = at::cat({normal({1, 1, kWidth}, 8), whole.narrow(1, 4, 1)}, 1);
+  layout.input_before = at::cat({normal({1, 1, kInputWidth}, 8), whole.narrow(1, 4, 1)}, 1);
   const at::Tensor out = embed(at::cat({x.slice(1, 0, 3), other.slice(1, 5, 9)}, 1), layout);
   EXPECT_LT(
       largest_difference(out.slice(1, 0, 3), by_steps(GetParam(), x.slice(1, 0, 3), parameters_)),
@@ -143,7 +143,7 @@ TEST_P(RecursiveOverInput, RefusesALayoutWhoseEarlierStateIsUnknown) {
                    .queries = 9,
                    .keys = 11,
                    .first_query = 2,
-                   .input_before = normal({2, kWidth}, 6)});
+                   .input_before = normal({2, kInputWidth}, 6)});
       },
       ThrowsMessage<Error>(
           HasSubstr("input_before: expected [2, 1, 24] (batch, sequences, width)")));
@@ -153,7 +153,7 @@ TEST(Recursive, OverPositionsIsTheDefault) {
   const auto method = method_of("recursive", kSmallShape);
   EXPECT_FALSE(method->relative());
   EXPECT_FALSE(method->recurs_over_input());
-  EXPECT_EQ(method->added_channels(), kWidth);
+  EXPECT_EQ(method->added_channels(), kInputWidth);
   EXPECT_THAT([] { over_input(R"({"over": "tokens"})"); },
               ThrowsMessage<Error>(
                   HasSubstr("recursive: over: expected one of \"positions\", \"input\", but got")));

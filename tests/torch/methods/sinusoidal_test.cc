@@ -12,7 +12,7 @@ namespace sextant::testing {
 namespace {
 
 constexpr int64_t kModelWidth = kSmallShape.width;
-const Layout kPlacement = {.batch = 2, .queries = 9, .keys = 14, .first_query = 5};
+const Layout kSinusoidal = {.batch = 2, .queries = 9, .keys = 14, .first_query = 5};
 
 at::Tensor angles(const at::Tensor& frequencies) {
   return at::outer(at::arange(5, 14, at::kDouble), frequencies);
@@ -20,7 +20,7 @@ at::Tensor angles(const at::Tensor& frequencies) {
 
 void expect_added(const std::string& options, const at::Tensor& table, double scale = 1) {
   const at::Tensor x = normal({2, 9, kModelWidth});
-  const at::Tensor out = method_of("sinusoidal", kSmallShape, options)->embed(x, kPlacement, {});
+  const at::Tensor out = method_of("sinusoidal", kSmallShape, options)->embed(x, kSinusoidal, {});
   EXPECT_LE(largest_difference(out, x * scale + table), 1e-12);
 }
 
@@ -102,7 +102,7 @@ TEST(Sinusoidal, TakesNoPaddingForTextWhereWordsAreMissing) {
   EXPECT_THAT(
       [] {
         method_of("sinusoidal", kSmallShape, R"({"layout": "fairseq", "padding_idx": 1})")
-            ->embed(normal({2, 9, kModelWidth}), kPlacement, {});
+            ->embed(normal({2, 9, kModelWidth}), kSinusoidal, {});
       },
       ::testing::ThrowsMessage<Error>(
           "sinusoidal: padding_idx: expected null, as no words are given to tell padding by, but "
@@ -110,9 +110,10 @@ TEST(Sinusoidal, TakesNoPaddingForTextWhereWordsAreMissing) {
 }
 
 TEST(Sinusoidal, LeavesAttentionAlone) {
-  const Layer layer(kSmallShape, kPlacement);
+  const Layer layer(kSmallShape, kSinusoidal);
   const auto run = [&](const char* name) {
-    return attend_with(*method_of(name, kSmallShape), layer.q, layer.k, layer.v, kPlacement, 0, {});
+    return attend_with(*method_of(name, kSmallShape), layer.q, layer.k, layer.v, kSinusoidal, 0,
+                       {});
   };
   EXPECT_TRUE(at::equal(run("sinusoidal"), run("none")));
 }

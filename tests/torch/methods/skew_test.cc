@@ -13,7 +13,7 @@ namespace sextant::testing {
 namespace {
 
 // The definition: rows of the table for distances in range, zeros for the others.
-void expect_formula(bool shared, bool values, bool unmasked) {
+void expect_skew(bool shared, bool values, bool unmasked) {
   constexpr int64_t kMost = 4;
   const nlohmann::json options = {{"max_relative_position", kMost},
                                   {"heads_share_relative_embedding", shared},
@@ -48,7 +48,7 @@ void expect_formula(bool shared, bool values, bool unmasked) {
 TEST(Skew, AddsVectorsByHeadAndDistanceAndZerosBeyondTheTable) {
   for (const bool shared : {true, false})
     for (const bool values : {true, false})
-      for (const bool unmasked : {true, false}) expect_formula(shared, values, unmasked);
+      for (const bool unmasked : {true, false}) expect_skew(shared, values, unmasked);
 }
 
 TEST(Skew, NeedsRowsForKeysToTheRightWithoutAMask) {

@@ -45,7 +45,8 @@ json options_of(const Stretched& trial, const json& dynamic) {
   return options;
 }
 
-at::Tensor run(const std::string& method, const json& options, const Layer& layer, Layout p) {
+at::Tensor run_stretched(const std::string& method, const json& options, const Layer& layer,
+                         Layout p) {
   return attend_with(*method_of(method, kShape, options.dump()), layer.q, layer.k, layer.v, p, 0,
                      {});
 }
@@ -70,8 +71,8 @@ const Layout kWhole = {.batch = kBatch, .queries = kRows, .keys = kRows};
 at::Tensor one_by_one(const Stretched& trial, const Layer& layer) {
   std::vector<at::Tensor> rows;
   for (int64_t i = 0; i < kRows; ++i)
-    rows.push_back(
-        run(trial.method, options_of(trial, i + 1), part(layer, i, 1), cut(kBatch, i, 1)));
+    rows.push_back(run_stretched(trial.method, options_of(trial, i + 1), part(layer, i, 1),
+                                 cut(kBatch, i, 1)));
   return at::cat(rows, 2);
 }
 
@@ -85,7 +86,7 @@ TEST(Dynamic, EachQueryTurnsAllKeysByItsOwnLength) {
     for (const bool slowly : {false, true}) {
       for (at::Tensor* x : {&layer.q, &layer.k, &layer.v}) *x = x->detach().requires_grad_();
       out[slowly] = slowly ? one_by_one(trial, layer)
-                           : run(trial.method, options_of(trial, "query"), layer, kWhole);
+                           : run_stretched(trial.method, options_of(trial, "query"), layer, kWhole);
       (out[slowly] * upstream).sum().backward();
       for (const at::Tensor& x : {layer.q, layer.k, layer.v}) grads[slowly].push_back(x.grad());
     }
@@ -101,11 +102,11 @@ TEST(Dynamic, PrefillChunksAndStepsAgree) {
     SCOPED_TRACE(trial.method + trial.stretch.dump());
     const Layer layer(kShape, kWhole);
     const json options = options_of(trial, "query");
-    const at::Tensor at_once = run(trial.method, options, layer, kWhole);
+    const at::Tensor at_once = run_stretched(trial.method, options, layer, kWhole);
     std::vector<at::Tensor> rows;
     for (const auto& [first, count] : {std::pair{0, 4}, {4, 5}, {9, 1}, {10, 3}})
-      rows.push_back(
-          run(trial.method, options, part(layer, first, count), cut(kBatch, first, count)));
+      rows.push_back(run_stretched(trial.method, options, part(layer, first, count),
+                                   cut(kBatch, first, count)));
     EXPECT_LE(largest_difference(at::cat(rows, 2), at_once), 1e-13);
   }
 }
@@ -119,8 +120,8 @@ TEST(Dynamic, Float32AgreesWithFloat64) {
     for (at::Tensor* x : {&same.q, &same.k, &same.v})
       *x = x->detach().to(at::kDouble).requires_grad_();
     const json options = options_of(trial, "query");
-    const at::Tensor fast = run(trial.method, options, layer, kWhole);
-    const at::Tensor slow = run(trial.method, options, same, kWhole);
+    const at::Tensor fast = run_stretched(trial.method, options, layer, kWhole);
+    const at::Tensor slow = run_stretched(trial.method, options, same, kWhole);
     EXPECT_LE(largest_difference(fast.to(at::kDouble), slow), 1e-5) << trial.stretch;
     fast.sum().backward();
     slow.sum().backward();
@@ -132,8 +133,9 @@ TEST(Dynamic, Float32AgreesWithFloat64) {
 TEST(Dynamic, ByLengthIsTheFixedStretchOfTheText) {
   for (const Stretched& trial : dynamics()) {
     const Layer layer(kShape, kWhole);
-    const at::Tensor length = run(trial.method, options_of(trial, "length"), layer, kWhole);
-    const at::Tensor stated = run(trial.method, options_of(trial, kRows), layer, kWhole);
+    const at::Tensor length =
+        run_stretched(trial.method, options_of(trial, "length"), layer, kWhole);
+    const at::Tensor stated = run_stretched(trial.method, options_of(trial, kRows), layer, kWhole);
     EXPECT_TRUE(at::equal(length, stated)) << trial.stretch;
   }
 }
@@ -141,11 +143,12 @@ TEST(Dynamic, ByLengthIsTheFixedStretchOfTheText) {
 TEST(Dynamic, WithinTheTrainingLengthNothingIsStretched) {
   const Layout p = {.batch = kBatch, .queries = 5, .keys = 5};
   const Layer layer(kShape, p);
-  const at::Tensor plain = run("rope", {{"base", 50}}, layer, p);
+  const at::Tensor plain = run_stretched("rope", {{"base", 50}}, layer, p);
   for (const Stretched& trial : dynamics()) {
     if (trial.method == "xpos" || trial.stretch.is_object()) continue;
     for (const char* by : {"query", "length"})
-      EXPECT_TRUE(at::equal(run("rope", options_of(trial, by), layer, p), plain)) << trial.stretch;
+      EXPECT_TRUE(at::equal(run_stretched("rope", options_of(trial, by), layer, p), plain))
+          << trial.stretch;
   }
 }
 
@@ -156,13 +159,14 @@ TEST(Dynamic, SequencesOfOneBatchHaveTheirOwnLengths) {
   const at::Tensor rows = at::arange(kRows, at::kLong);
   Layout p = kWhole;
   p.query_rotary_positions = p.key_rotary_positions = at::stack({rows, rows + 4}).unsqueeze(1);
-  const at::Tensor both = run("rope", options, layer, p);
+  const at::Tensor both = run_stretched("rope", options, layer, p);
   for (const int64_t b : {0, 1}) {
     Layer one = layer;
     for (at::Tensor* x : {&one.q, &one.k, &one.v}) *x = x->narrow(0, b, 1);
     const Layout alone = {
         .queries = kRows, .keys = kRows, .first_query = 4 * b, .first_key = 4 * b};
-    EXPECT_LE(largest_difference(both.narrow(0, b, 1), run("rope", options, one, alone)), 1e-13);
+    EXPECT_LE(largest_difference(both.narrow(0, b, 1), run_stretched("rope", options, one, alone)),
+              1e-13);
   }
 }
 
@@ -172,13 +176,13 @@ TEST(Dynamic, PackedTextsCountFromTheirOwnStart) {
   packed.packed_queries = packed.packed_keys = {0, 4, kRows};
   for (const char* by : {"query", "length"}) {
     const json options = options_of({"rope", "dynamic-linear"}, by);
-    const at::Tensor out = run("rope", options, layer, packed);
+    const at::Tensor out = run_stretched("rope", options, layer, packed);
     std::vector<at::Tensor> texts;
     for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 4}, {4, kRows - 4}}) {
       Layer one = layer;
       for (at::Tensor* x : {&one.q, &one.k, &one.v}) *x = x->narrow(2, first, count);
       texts.push_back(
-          run("rope", options, one, {.batch = kBatch, .queries = count, .keys = count}));
+          run_stretched("rope", options, one, {.batch = kBatch, .queries = count, .keys = count}));
     }
     EXPECT_LE(largest_difference(out, at::cat(texts, 2)), 1e-13) << by;
   }
@@ -195,14 +199,14 @@ TEST(Stretch, ScoresAndQueriesAreScaled) {
   louder["attention_factor"] = 1;
   Layer scaled = layer;
   scaled.q = layer.q * 2.25;
-  EXPECT_LE(largest_difference(run("rope", {{"stretch", yarn}}, layer, kWhole),
-                               run("rope", {{"stretch", louder}}, scaled, kWhole)),
+  EXPECT_LE(largest_difference(run_stretched("rope", {{"stretch", yarn}}, layer, kWhole),
+                               run_stretched("rope", {{"stretch", louder}}, scaled, kWhole)),
             1e-13);
 
   const at::Tensor positions = at::arange(1, kRows + 1, at::kDouble).view({1, 1, kRows, 1});
   scaled.q = layer.q * (positions.log() / std::log(5.0)).clamp_min(1);
-  EXPECT_LE(largest_difference(run("rope", {{"query_scale", "logn"}}, layer, kWhole),
-                               run("rope", json::object(), scaled, kWhole)),
+  EXPECT_LE(largest_difference(run_stretched("rope", {{"query_scale", "logn"}}, layer, kWhole),
+                               run_stretched("rope", json::object(), scaled, kWhole)),
             1e-13);
 }
 
@@ -220,7 +224,7 @@ TEST(Stretch, ScalableSoftmaxTrainsANumberForEachHead) {
 TEST(Stretch, PiIsLinear) {
   const Layer layer(kShape, kWhole);
   const auto out = [&](const json& stretch, const json& dynamic) {
-    return run("rope", options_of({"rope", stretch}, dynamic), layer, kWhole);
+    return run_stretched("rope", options_of({"rope", stretch}, dynamic), layer, kWhole);
   };
   EXPECT_TRUE(out("pi*4", "query").equal(out("linear*4", "query")));
   EXPECT_TRUE(out({{"rope_type", "pi"}, {"factor", 4}}, "query").equal(out("pi*4", "query")));

@@ -29,8 +29,8 @@ int64_t bucket(int64_t relative, bool bidirectional, int64_t buckets, int64_t ma
   return result + std::min(exact + static_cast<int64_t>(far), buckets - 1);
 }
 
-void expect_bias(const std::string& options, const Layout& p, bool bidirectional, int64_t buckets,
-                 int64_t max_distance, double scale) {
+void expect_bucket_bias(const std::string& options, const Layout& p, bool bidirectional,
+                        int64_t buckets, int64_t max_distance, double scale) {
   const auto method = method_of("t5", kSmallShape, options);
   const auto parameters = random_parameters(*method);
   const Layer layer(kSmallShape, p);
@@ -50,17 +50,17 @@ void expect_bias(const std::string& options, const Layout& p, bool bidirectional
 
 TEST(T5, AddsABiasPerBucketAndDoesNotScale) {
   const Layout decode = {.batch = 1, .queries = 3, .keys = 150, .first_query = 147};
-  expect_bias("{}", decode, false, 32, 128, 1);
+  expect_bucket_bias("{}", decode, false, 32, 128, 1);
   const Layout encode = {.batch = 1, .queries = 30, .keys = 30, .causal = false};
-  expect_bias("{}", encode, true, 32, 128, 1);
-  expect_bias(R"({"bidirectional": false})", encode, false, 32, 128, 1);
-  expect_bias(R"({"bidirectional": true, "buckets": 8, "max_distance": 20})", decode, true, 8, 20,
-              1);
+  expect_bucket_bias("{}", encode, true, 32, 128, 1);
+  expect_bucket_bias(R"({"bidirectional": false})", encode, false, 32, 128, 1);
+  expect_bucket_bias(R"({"bidirectional": true, "buckets": 8, "max_distance": 20})", decode, true,
+                     8, 20, 1);
 }
 
 TEST(T5, ScalesIfAsked) {
   const Layout p = {.batch = 1, .queries = 9, .keys = 9};
-  expect_bias(R"({"scaled": true})", p, false, 32, 128, 1 / std::sqrt(6.0));
+  expect_bucket_bias(R"({"scaled": true})", p, false, 32, 128, 1 / std::sqrt(6.0));
 }
 
 TEST(T5, HasATablePerLayerIfAsked) {

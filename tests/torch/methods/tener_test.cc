@@ -14,7 +14,7 @@ const ModelShape kOddHeads = {
 const Layout kText = {.batch = 2, .queries = 8, .keys = 8, .causal = false};
 
 // Sines and cosines of the distances times `sign`: [queries, keys, head_dim].
-at::Tensor sinusoids(int64_t sign, int64_t head_dim, bool paper) {
+at::Tensor tener_sinusoids(int64_t sign, int64_t head_dim, bool paper) {
   const int64_t half = head_dim / 2;
   const at::Tensor m = at::arange(half, at::kDouble);
   const auto d = static_cast<double>(head_dim);
@@ -26,14 +26,14 @@ at::Tensor sinusoids(int64_t sign, int64_t head_dim, bool paper) {
   return at::constant_pad_nd(both, {0, head_dim % 2});
 }
 
-void expect_formula(const ModelShape& shape, const std::string& options, bool paper, double scale) {
+void expect_tener(const ModelShape& shape, const std::string& options, bool paper, double scale) {
   const auto method = method_of("tener", shape, options);
   const auto parameters = random_parameters(*method);
   const Layer layer(shape, kText);
   const at::Tensor c = parameters[1].unsqueeze(1), p = parameters[3].unsqueeze(1);
   const at::Tensor k = layer.k.repeat_interleave(2, 1), v = layer.v.repeat_interleave(2, 1);
-  const at::Tensor past = sinusoids(1, shape.head_dim, paper);
-  const at::Tensor future = sinusoids(-1, shape.head_dim, paper);
+  const at::Tensor past = tener_sinusoids(1, shape.head_dim, paper);
+  const at::Tensor future = tener_sinusoids(-1, shape.head_dim, paper);
   at::Tensor scores = at::matmul(layer.q + c, k.transpose(2, 3)) +
                       ((layer.q + p).unsqueeze(3) * (paper ? past : future)).sum(-1);
   if (!paper) scores = scores + (k.unsqueeze(2) * past).sum(-1);
@@ -43,17 +43,17 @@ void expect_formula(const ModelShape& shape, const std::string& options, bool pa
 }
 
 TEST(Tener, AddsTheThreeTermsOfTheCodeUnscaled) {
-  expect_formula(kSmallShape, "{}", false, 1);
-  expect_formula(kOddHeads, "{}", false, 1);
+  expect_tener(kSmallShape, "{}", false, 1);
+  expect_tener(kOddHeads, "{}", false, 1);
 }
 
 TEST(Tener, AddsTheTwoTermsOfThePaperUnscaled) {
-  expect_formula(kSmallShape, R"({"flavour": "paper"})", true, 1);
-  expect_formula(kOddHeads, R"({"flavour": "paper"})", true, 1);
+  expect_tener(kSmallShape, R"({"flavour": "paper"})", true, 1);
+  expect_tener(kOddHeads, R"({"flavour": "paper"})", true, 1);
 }
 
 TEST(Tener, IsScaledOnDemand) {
-  expect_formula(kSmallShape, R"({"scaled": true})", false, 1 / std::sqrt(6.0));
+  expect_tener(kSmallShape, R"({"scaled": true})", false, 1 / std::sqrt(6.0));
 }
 
 TEST(Tener, NamesItsBiasesAsTheCode) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kTied = R"({"untie_r": false})";
 
-at::Tensor run(const std::string& options, const Layout& p, Parameters parameters) {
+at::Tensor run_transformer_xl(const std::string& options, const Layout& p, Parameters parameters) {
   const Layer layer(kSmallShape, p);
   return attend_with(*method_of("transformer-xl", kSmallShape, options), layer.q, layer.k, layer.v,
                      p, 1, parameters);
@@ -49,10 +49,12 @@ TEST(TransformerXl, AddsTheFourTermsOfThePaper) {
   const auto parameters = random_parameters(*method_of("transformer-xl", kSmallShape, kTied));
   for (const bool causal : {true, false}) {
     const Layout p = {.batch = 2, .queries = 5, .keys = 12, .first_query = 7, .causal = causal};
-    EXPECT_LE(largest_difference(run(kTied, p, parameters), paper(p, parameters, 1000, 1000)),
+    EXPECT_LE(largest_difference(run_transformer_xl(kTied, p, parameters),
+                                 paper(p, parameters, 1000, 1000)),
               1e-12);
-    EXPECT_LE(largest_difference(run(R"({"untie_r": false, "clamp_len": 3})", p, parameters),
-                                 paper(p, parameters, 3, 1000)),
+    EXPECT_LE(largest_difference(
+                  run_transformer_xl(R"({"untie_r": false, "clamp_len": 3})", p, parameters),
+                  paper(p, parameters, 3, 1000)),
               1e-12);
   }
 }
@@ -61,16 +63,18 @@ TEST(TransformerXl, SameLengthSeesMemLenKeys) {
   const auto parameters = random_parameters(*method_of("transformer-xl", kSmallShape, kTied));
   const Layout p = {.batch = 2, .queries = 4, .keys = 9, .first_query = 5};
   const std::string same = R"({"untie_r": false, "same_length": true, "mem_len": )";
-  EXPECT_LE(largest_difference(run(same + "5}", p, parameters), paper(p, parameters, 1000, 5)),
+  EXPECT_LE(largest_difference(run_transformer_xl(same + "5}", p, parameters),
+                               paper(p, parameters, 1000, 5)),
             1e-12);
-  EXPECT_TRUE(at::equal(run(same + "9}", p, parameters), run(kTied, p, parameters)));
+  EXPECT_TRUE(at::equal(run_transformer_xl(same + "9}", p, parameters),
+                        run_transformer_xl(kTied, p, parameters)));
 }
 
 TEST(TransformerXl, LayersThatShareBiasesAreLayersWithEqualOnes) {
   const auto tied = random_parameters(*method_of("transformer-xl", kSmallShape, kTied));
   const std::vector<at::Tensor> untied = {tied[0], tied[0], tied[1], tied[1], tied[2], tied[3]};
   const Layout p = {.batch = 2, .queries = 6, .keys = 6};
-  EXPECT_TRUE(at::equal(run(kTied, p, tied), run("{}", p, untied)));
+  EXPECT_TRUE(at::equal(run_transformer_xl(kTied, p, tied), run_transformer_xl("{}", p, untied)));
 }
 
 TEST(TransformerXl, MemLenWithoutSameLengthIsAnError) {

@@ -9,7 +9,7 @@
 namespace sextant::testing {
 namespace {
 
-at::Tensor run(const std::string& name, const std::string& options, const Layout& p) {
+at::Tensor run_windowed(const std::string& name, const std::string& options, const Layout& p) {
   const auto method = method_of(name, kSmallShape, options);
   const Layer layer(kSmallShape, p);
   return attend_with(*method, layer.q, layer.k, layer.v, p, 1, random_parameters(*method));
@@ -25,22 +25,24 @@ TEST(Window, SeesThatManyKeysItselfAmongThem) {
     const at::Tensor expected =
         attention(layer.q, layer.k.repeat_interleave(2, 1), layer.v.repeat_interleave(2, 1),
                   visible, 1 / std::sqrt(6.0));
-    EXPECT_LE(largest_difference(run("window", R"({"window": 4, "of": "none"})", p), expected),
-              1e-12);
+    EXPECT_LE(
+        largest_difference(run_windowed("window", R"({"window": 4, "of": "none"})", p), expected),
+        1e-12);
   }
 }
 
 TEST(Window, IsTheTrainingLengthUnlessGiven) {
   const Layout p = {.batch = 1, .queries = 20, .keys = 20};
-  EXPECT_TRUE(at::equal(run("window", "{}", p), run("window", R"({"window": 8})", p)));
+  EXPECT_TRUE(
+      at::equal(run_windowed("window", "{}", p), run_windowed("window", R"({"window": 8})", p)));
 }
 
 TEST(Window, AsWideAsTheTextIsTheMethodItself) {
   const Layout p = {.batch = 2, .queries = 9, .keys = 9};
   for (const std::string name : {"none", "rope", "alibi", "shaw", "t5"}) {
     SCOPED_TRACE(name);
-    EXPECT_TRUE(
-        at::equal(run("window", R"({"window": 9, "of": ")" + name + "\"}", p), run(name, "{}", p)));
+    EXPECT_TRUE(at::equal(run_windowed("window", R"({"window": 9, "of": ")" + name + "\"}", p),
+                          run_windowed(name, "{}", p)));
   }
 }
 

@@ -7,7 +7,9 @@
 //     for each unit of keys that any of them sees     strips-inl.h: each_unit()
 //       pack and rotate its keys                      prepare-inl.h, tile/pack-inl.h
 //       for each head of the group, strip of queries  strips-inl.h: attend_head()
-//         s = <R q, R k> + q.A + k.B, tau(w s) + b    score/scores-inl.h, terms-inl.h, tables-inl.h
+//         s = <R q, R k> + q.A + k.B, tau(w s) + b    score/scores-inl.h, terms-inl.h,
+//         tables-inl.h;
+//                                                     axes-inl.h for the terms of further axes
 //           c += a b                                  tile/multiply-inl.h, multiply_tile-inl.h
 //         s of hidden keys = -infinity                score/scores-inl.h; visibility.h
 //         p = e^(s - row_max), dropout                tile/softmax-inl.h; score/dropout-inl.h

@@ -60,11 +60,17 @@ HWY_INLINE void add_spread_row(const RowMap& map, int64_t diagonal, int64_t coun
 // its target.
 HWY_INLINE void collect_pieces(const RowMap& map, int64_t diagonal, const Lanes& x,
                                int64_t first_row, float* at) {
+  HWY_ALIGN float numbers[kLanes];  // x
+  store(x, numbers);
   for (int64_t lane = 0, next; lane < kLanes; lane = next) {
     const int64_t same = map.same(diagonal + lane), rising = map.rising(diagonal + lane);
     next = std::min(kLanes, lane + std::max(same, rising));
-    const Lanes piece = only(x, lane, next);
     float* to = at + (*map.rows(diagonal + lane) - first_row);
+    if (next == lane + 1) {  // rows without order
+      *to += numbers[lane];
+      continue;
+    }
+    const Lanes piece = only(x, lane, next);
     if (same >= rising)
       *to += sum_of(piece);
     else

@@ -3,8 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 
+#include "sextant/attention/plan.h"
 #include "sextant/base/error.h"
-#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {
@@ -48,29 +48,43 @@ const at::Tensor& checked(const std::string& method, const at::Tensor& given, co
 }  // namespace
 
 Grid grid_option(const Options& options, const std::string& name) {
+  constexpr const char* kExpected = "[height, width]";
+  if (options.value(name).is_null()) options.refuse(name, kExpected);
   const std::vector<int64_t> sides = options.integers(name, 1, kMostOfSide);
-  if (sides.size() != 2) options.refuse(name, "[height, width]");
+  if (sides.size() != 2) options.refuse(name, kExpected);
   return {sides[0], sides[1]};
+}
+
+bool has_positions(const std::string& method, const Layout& layout) {
+  const bool queries = layout.query_rotary_positions.defined();
+  if (queries != layout.key_rotary_positions.defined())
+    fail(method + ": query_positions, key_positions: expected both or none, but got those of " +
+         (queries ? "queries" : "keys"));
+  return queries;
 }
 
 GridPositions grid_positions(const std::string& method, const Layout& layout, const Grid& grid,
                              int64_t first) {
-  const auto side = [&](const at::Tensor& given, const at::Tensor& of_rows, auto&& rotary) {
-    return given.defined() ? checked(method, rotary(layout, 2), grid, first)
-                           : places(method, of_rows, grid, first);
-  };
-  return {side(layout.query_rotary_positions, query_positions(layout), query_rotary_positions),
-          side(layout.key_rotary_positions, key_positions(layout), key_rotary_positions)};
+  if (!has_positions(method, layout))
+    return {places(method, query_positions(layout), grid, first),
+            places(method, key_positions(layout), grid, first)};
+  return {checked(method, query_rotary_positions(layout, 2), grid, first),
+          checked(method, key_rotary_positions(layout, 2), grid, first)};
 }
 
-MadeAxis::MadeAxis(const at::Tensor& queries, const at::Tensor& keys)
+MadeAxis::MadeAxis(const std::string& method, const at::Tensor& queries, const at::Tensor& keys)
     : axis{.query_positions = queries.contiguous(), .key_positions = keys.contiguous()} {
   if (queries.numel() == 0 || keys.numel() == 0) return;
-  axis.farthest = (queries.max() - keys.min()).item<int64_t>();
-  distances = axis.farthest - (queries.min() - keys.max()).item<int64_t>() + 1;
+  PositionRange of_queries, of_keys;
+  of_queries.include(axis.query_positions.data_ptr<int64_t>(), queries.numel());
+  of_keys.include(axis.key_positions.data_ptr<int64_t>(), keys.numel());
+  for (const int64_t position : {of_queries.first, of_queries.last, of_keys.first, of_keys.last})
+    if (position < -kMostAxisDistances / 4 || position > kMostAxisDistances / 4)
+      fail(method + ": positions: expected " + std::to_string(-kMostAxisDistances / 4) + " to " +
+           std::to_string(kMostAxisDistances / 4) + ", but got " + std::to_string(position));
+  axis.farthest = of_queries.last - of_keys.first;
+  distances = axis.farthest - (of_queries.first - of_keys.last) + 1;
 }
-
-at::Tensor MadeAxis::map_of(const std::vector<int32_t>& rows) { return tensor_of(rows); }
 
 at::Tensor PairDistances::positions(const at::Tensor& on_both) const {
   return on_both.select(1, 0) * step() + on_both.select(1, 1);
