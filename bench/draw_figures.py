@@ -264,8 +264,8 @@ def grids(documents):
     head = [f"{which}: {what}" for which in passes for what in columns]
     return (table(["case", *head, "MiB", "sdpa, MiB"], lines) + "\n" +
             paragraph(f"{rows[0]['peer_version']}, {document['threads']} threads; times: how many "
-                      "times as long the peer takes. MiB: what a forward call adds to the peak of a "
-                      "process. LayoutLM's dense bias, which its layers share, is not counted. " +
+                      "times as long the peer takes. MiB: what a forward call adds to the peak of "
+                      "a process. LayoutLM's dense bias, which its layers share, is not counted. " +
                       unevenness([row for row in rows if row["unit"] == "s"]),
                       source(document))), {}
 

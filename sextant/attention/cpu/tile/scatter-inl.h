@@ -60,17 +60,19 @@ HWY_INLINE void add_spread_row(const RowMap& map, int64_t diagonal, int64_t coun
 // its target.
 HWY_INLINE void collect_pieces(const RowMap& map, int64_t diagonal, const Lanes& x,
                                int64_t first_row, float* at) {
-  HWY_ALIGN float numbers[kLanes];  // x
-  store(x, numbers);
+  if (map.same(diagonal) == 1 && map.rising(diagonal) == 1) {  // rows without order
+    HWY_ALIGN float numbers[kLanes];
+    store(x, numbers);
+    const int32_t* const rows = map.rows(diagonal);
+    float* const from_first = at - first_row;
+    for (int64_t lane = 0; lane < kLanes; ++lane) from_first[rows[lane]] += numbers[lane];
+    return;
+  }
   for (int64_t lane = 0, next; lane < kLanes; lane = next) {
     const int64_t same = map.same(diagonal + lane), rising = map.rising(diagonal + lane);
     next = std::min(kLanes, lane + std::max(same, rising));
-    float* to = at + (*map.rows(diagonal + lane) - first_row);
-    if (next == lane + 1) {  // rows without order
-      *to += numbers[lane];
-      continue;
-    }
     const Lanes piece = only(x, lane, next);
+    float* to = at + (*map.rows(diagonal + lane) - first_row);
     if (same >= rising)
       *to += sum_of(piece);
     else
