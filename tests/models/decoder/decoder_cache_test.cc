@@ -32,7 +32,7 @@ std::vector<std::pair<std::string, Decoder>> all_decoders() {
   std::vector<std::pair<std::string, Decoder>> all;
   for (const MethodInfo& info : methods())
     all.emplace_back(info.name,
-                     Decoder(options, make_method(info.name, shape, nlohmann::json::object()), 0));
+                     Decoder(options, make_method(info.name, shape, options_for_text(info)), 0));
   const std::pair<const char*, nlohmann::json> more[] = {
       {"complex",  // depends on token ids
        {{"amplitude", "word"}, {"frequency", "word-and-component"}, {"phase", "word"}}},

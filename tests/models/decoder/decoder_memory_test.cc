@@ -30,7 +30,7 @@ std::vector<std::pair<std::string, Decoder>> relative_decoders() {
   const ModelShape shape = model_shape(options, 3 * kLength);
   std::vector<std::pair<std::string, Decoder>> all;
   for (const MethodInfo& info : methods()) {
-    auto method = make_method(info.name, shape, nlohmann::json::object());
+    auto method = make_method(info.name, shape, options_for_text(info));
     if (method->relative()) all.emplace_back(info.name, Decoder(options, std::move(method), 0));
   }
   all.emplace_back("recursive over the input",

@@ -27,6 +27,12 @@ inline std::unique_ptr<Method> method_of(const std::string& name,
                      options.is_null() ? nlohmann::json::object() : options);
 }
 
+// The defaults, and a grid of more places than tokens for methods that need one.
+inline nlohmann::json options_for_text(const MethodInfo& method) {
+  return method.grid_option ? nlohmann::json::parse(method.tests.options)
+                            : nlohmann::json::object();
+}
+
 inline Decoder decoder(const std::string& method, uint64_t seed = 0) {
   return {tiny(), method_of(method), seed};
 }
