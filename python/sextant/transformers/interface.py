@@ -17,6 +17,7 @@ from sextant._attention import attend as attend_by
 from sextant._call import Call, options_text
 from sextant.transformers import masks, rows
 from sextant.transformers.errors import ModelError
+from sextant.transformers.swap import refuse_weights
 
 NAME = "sextant"
 
@@ -38,39 +39,44 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
         if argument is not None and name not in NO_EFFECT:
             raise ModelError(f"{name}: expected None, as Sextant's attention has no such argument, "
                              "but got a value")
-    if output_attentions or getattr(getattr(module, "config", None), "output_attentions", False):
-        raise ModelError("output_attentions: expected False, as Sextant computes no matrix of "
-                         "attention weights, but got True")
-    named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout, "sink": s_aux}
+    refuse_weights(module, output_attentions)
     name, options, train_length, parameters = method_of(module, position_bias)
     method = Method(name, options, train_length, parameters)
-    lengths = _lengths(cu_seq_lens_q, cu_seq_lens_k)
+    out = attend_visible(
+        module, query, key, value, attention_mask, method,
+        {"scale": scaling, "softcap": softcap, "dropout_p": dropout, "sink": s_aux},
+        is_causal, sliding_window, _lengths(cu_seq_lens_q, cu_seq_lens_k))
+    return out.transpose(1, 2).contiguous(), None
+
+
+def attend_visible(module, query, key, value, attention_mask, method, named, is_causal=None,
+                   sliding_window=None, lengths=None):
+    """Attention [batch, heads, queries, columns] by a method, a function of query, key, value and
+    keywords of a call (such as ``named``), of what a mask of transformers shows."""
     if attention_mask is None:
         place = _without_mask(module, query, key, is_causal, sliding_window)
         if lengths is not None:
             place = {"causal": place["causal"], "packed_queries": lengths[0],
                      "packed_keys": lengths[1]}
-        out = method(query, key, value, **named, **place)
-    elif masks.is_ranges(attention_mask):
+        return method(query, key, value, **named, **place)
+    if masks.is_ranges(attention_mask):
         if lengths is not None:
             if lengths[0] != lengths[1]:
                 raise ModelError("cu_seq_lens_k: expected those of cu_seq_lens_q, "
                                  f"{list(lengths[0])}, beside a mask, but got {list(lengths[1])}")
             attention_mask = masks.narrowed(attention_mask, lengths[0], key.size(2))
-        out = _by_ranges(module, query, key, value, attention_mask, method, named)
-    elif lengths is not None:
+        return _by_ranges(module, query, key, value, attention_mask, method, named)
+    if lengths is not None:
         raise ModelError("cu_seq_lens_q: expected None beside an attention_mask of queries and "
                          f"keys, {list(attention_mask.shape)}, but got {list(lengths[0])}")
-    elif name in ("none", "t5") or attention_mask.size(2) == 1:
+    if not method.places or attention_mask.size(2) == 1:
         first_query = masks.first_query_of(attention_mask, query.size(2), key.size(2))
-        if name not in ("none", "t5"):
+        if method.places:
             _check_positions(module, key, first_query, torch.ones(1, 1, dtype=torch.bool))
-        place = {"causal": False, "first_query": first_query, "mask": attention_mask}
-        out = method(query, key, value, **named, **place)
-    else:
-        raise ModelError("attention_mask: expected one that shows consecutive keys to each query, "
-                         f"as the model is stretched, but got {list(attention_mask.shape)}")
-    return out.transpose(1, 2).contiguous(), None
+        return method(query, key, value, **named, causal=False, first_query=first_query,
+                      mask=attention_mask)
+    raise ModelError("attention_mask: expected one that shows consecutive keys to each query, "
+                     f"as the model is stretched, but got {list(attention_mask.shape)}")
 
 
 @dataclass
@@ -81,6 +87,11 @@ class Method:
     options: dict
     train_length: int | None
     parameters: tuple
+
+    @property
+    def places(self) -> bool:
+        """Whether results depend on positions, and not on distances alone."""
+        return self.name not in ("none", "t5")
 
     def __call__(self, query, key, value, **named):
         heads, columns = query.size(1), query.size(3)
@@ -125,13 +136,13 @@ def _lengths(queries, keys):
 
 def _by_ranges(module, query, key, value, ranges, method, named):
     view = masks.view_of(ranges, key.size(2))
-    resets = method.name not in ("none", "t5") and _check_positions(
+    resets = method.places and _check_positions(
         module, key, *masks.own_rows(ranges))
     if resets and "packed_queries" not in view.arguments:
         raise ModelError("position_ids: expected consecutive ones where the model does not "
                          "separate packed sequences (transformers does without cache and "
                          "attention_mask), but they begin again")
-    if method.name != "none" and len(set(view.origins)) > 1:
+    if method.places and len(set(view.origins)) > 1:
         # Entries of the batch have other positions in the same rows.
         views = [masks.view_of(masks.entry(ranges, b), key.size(2)) for b in range(query.size(0))]
         return torch.cat([_in_view(*(x[b:b + 1] for x in (query, key, value)), one, method, named)
@@ -146,7 +157,7 @@ def _in_view(query, key, value, view, method, named):
     if view.keys != (0, key.size(2)):
         key, value = key[:, :, first:last], value[:, :, first:last]
     place = dict(view.arguments)
-    if method.name != "none" and "packed_queries" not in place:
+    if method.places and "packed_queries" not in place:
         place["first_key"] = view.origins[0] + first
         place["first_query"] += place["first_key"]
     return method(query, key, value, **named, **place)
@@ -174,7 +185,7 @@ def method_of(module, position_bias):
         raise ModelError(
             f"position_bias: {type(module).__name__}: expected the table of the T5 family" +
             (", which a model has after sextant.transformers.accelerate(model)"
-             if hasattr(module, "compute_bias") and "_sextant_biased" not in module.__dict__
+             if hasattr(module, "compute_bias") and "_sextant_replaced" not in module.__dict__
              else "") +
             f", but got a bias by query and key, {list(position_bias.shape)}")
     options = {"buckets": position_bias.size(0),

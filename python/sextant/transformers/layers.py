@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from sextant.transformers import deberta
 from sextant.transformers.interface import NAME
 from sextant.transformers.reach import asks_interface, is_attention
+from sextant.transformers.swap import swapped_by
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,11 @@ def served(model: Any) -> Served:
 
 
 def _by(module):
-    if deberta.is_swapped(module):
-        return "deberta"
-    if asks_interface(module) and getattr(getattr(module, "config", None),
-                                          "_attn_implementation", None) == NAME:
-        if module.__dict__.get("_sextant_biased"):
-            return "t5"
-        return module.__dict__.get("_sextant_method", ("none",))[0]
-    return None
+    by = swapped_by(module)
+    if by is None and asks_interface(module) and getattr(
+            getattr(module, "config", None), "_attn_implementation", None) == NAME:
+        by = module.__dict__.get("_sextant_method", ("none",))[0]
+    return by
 
 
 def _computes(module):

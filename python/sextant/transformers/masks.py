@@ -113,6 +113,41 @@ def _ranges(mask):
     return torch.stack([first, last], 3)
 
 
+def of_model(mask, queries, keys, first_query=None):
+    """A mask that a model's own code made, [batch, 1, 1 or queries, keys], bool or added to scores,
+    as ranges if each query sees consecutive keys; else as it is. Queries that see no key, as those
+    of padding do, then see what others see. The result is kept with the tensor, which all layers
+    share."""
+    if is_ranges(mask) or mask.size(2) == 1:
+        return mask
+    kept = getattr(mask, "_sextant_ranges", None)
+    if kept is not None:
+        return kept
+    first_query = keys - queries if first_query is None else first_query
+    result = mask.detach()
+    if mask.dtype != torch.bool:
+        lowest = torch.finfo(mask.dtype).min / 2
+        if not bool(((mask == 0) | (mask <= lowest)).all()):
+            raise ModelError("attention_mask: expected True and False, or 0 and the lowest number "
+                             "of its type, but got other values")
+        result = mask == 0
+    parts = [_ranges(part) for part in result[:, :1].split(QUERIES_AT_ONCE, 2)] if torch.equal(
+        result[:, :1].expand_as(result), result) else [None]
+    if all(part is not None for part in parts):
+        first, last = torch.cat(parts, 2).unbind(3)
+        empty = first >= last
+        first = torch.where(empty, first.masked_fill(empty, keys).amin(2, True), first)
+        last = torch.where(empty, last.amax(2, True), last)
+        none = first >= last
+        own = (torch.arange(queries, device=mask.device) + first_query).expand_as(first)
+        result = torch.stack([first.masked_fill(none, 0), last.masked_fill(none, 0), own,
+                              torch.zeros_like(own)], 3).as_subclass(Ranges)
+    else:
+        result._sextant_first_query = first_query
+    mask._sextant_ranges = result
+    return result
+
+
 def is_ranges(mask):
     return isinstance(mask, Ranges)
 

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from transformers.configuration_utils import PretrainedConfig
 
 from sextant._models_inside import models_inside
-from sextant.transformers import deberta, t5, trial
+from sextant.transformers import swap, trial
 from sextant.transformers.errors import ModelError
 from sextant.transformers.interface import NAME
 from sextant.transformers.reach import attention_modules, refuse_unserved, set_implementation
@@ -26,10 +26,6 @@ _Model = TypeVar("_Model", bound=torch.nn.Module)
 
 # The attribute of a model with the implementations of its parts before.
 BEFORE = "_sextant_before"
-# The attributes of modules that this package changes.
-CHANGED = (BEFORE, "_sextant_biased", "_sextant_forward", "_sextant_method", "_sextant_rows",
-           "compute_bias", "forward", "get_attention_mask", "get_rel_pos",
-           "has_relative_attention_bias")
 
 
 def accelerate(model: _Model, *, inputs: Mapping[str, Any] | None = None,
@@ -63,7 +59,8 @@ def accelerate(model: _Model, *, inputs: Mapping[str, Any] | None = None,
         for part in parts:
             named = trial.inputs_for(part, inputs)
             serve(part)
-            modules = attention_modules(part)
+            modules = {name: module for name, module in attention_modules(part).items()
+                       if swap.swapped_by(module) is None}
             if named is not None:
                 modules = trial.run(part, named, modules)
             trial.refuse_unknown(part, modules)
@@ -80,14 +77,13 @@ def accelerate(model: _Model, *, inputs: Mapping[str, Any] | None = None,
 
 def serve(model):
     """Does the work of ``accelerate`` for one PreTrainedModel, without a trial."""
-    if deberta.layers(model):
-        deberta.swap(model)
+    swapped = swap.swap(model)
+    if not type(model)._can_set_attn_implementation() and swapped:
         return
     refuse_unserved(model)
-    if not attention_modules(model):
+    if not attention_modules(model) and not swapped:
         raise ModelError(f"{type(model).__name__}: expected layers that ask transformers' "
                          "attention interface, but there are none")
-    t5.swap(model)
     before = implementations(model)
     set_implementation(model, NAME)
     if BEFORE not in model.__dict__:
@@ -108,8 +104,7 @@ def restore(model: _Model) -> _Model:
     before. Returns it."""
     from sextant.transformers.positions import undo_stretch  # which imports this module
     undo_stretch(model)
-    deberta.unswap(model)
-    t5.unswap(model)
+    swap.undo(model)
     for part in list(model.modules()):
         set_implementations(part, part.__dict__.get(BEFORE, {}))
         if BEFORE in part.__dict__:
@@ -144,19 +139,15 @@ def _configurations(config, path=()):
 @contextlib.contextmanager
 def all_or_nothing(model):
     """If an error leaves the block, the model's modules and configuration are as before it."""
-    modules = {module: {name: module.__dict__[name] for name in CHANGED if name in module.__dict__}
-               for module in model.modules()}
+    modules = {module: dict(module.__dict__) for module in model.modules()}
     before = implementations(model)
     saved = model.config.__dict__.get("sextant")
     try:
         yield
     except BaseException:
         for module, attributes in modules.items():
-            for name in CHANGED:
-                if name in attributes:
-                    module.__dict__[name] = attributes[name]
-                elif name in module.__dict__:
-                    del module.__dict__[name]
+            module.__dict__.clear()
+            module.__dict__.update(attributes)
         set_implementations(model, before)
         model.config.__dict__.pop("sextant", None)
         if saved is not None:

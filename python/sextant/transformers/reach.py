@@ -7,6 +7,7 @@ from transformers import PreTrainedModel
 
 from sextant.transformers.errors import ModelError
 from sextant.transformers.interface import NAME
+from sextant.transformers.swap import NOTE
 
 
 def asks_interface(module):
@@ -43,8 +44,7 @@ def refuse_unserved(model):
 def refuse_changed(model):
     """Raises ModelError if a part of the model is changed, and so needs this implementation."""
     for part in model.modules():
-        if any(name in part.__dict__ for name in ("_sextant_before", "_sextant_method",
-                                                  "_sextant_biased")):
+        if any(name in part.__dict__ for name in ("_sextant_before", "_sextant_method", NOTE)):
             raise ModelError(
                 f"{type(model).__name__}: attn_implementation: expected \"{NAME}\", as the model "
                 "is accelerated or stretched; sextant.transformers.restore(model) undoes both")

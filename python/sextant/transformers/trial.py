@@ -15,7 +15,6 @@ import torch
 from sextant.transformers.errors import ModelError
 
 ROWS = 8
-T5_FAMILY = ("t5", "mt5", "umt5", "switch_transformers")  # folders of transformers' models
 
 
 @contextlib.contextmanager
@@ -113,8 +112,7 @@ def _wrong(module):
         others = set(named) - KNOWN
         if others:
             return f"has arguments unknown to Sextant's attention: {', '.join(sorted(others))}"
-        if "position_bias" in named and not any(
-                f".models.{name}." in type(module).__module__ for name in T5_FAMILY):
+        if "position_bias" in named:
             return "has a bias by query and key"
     return ""
 

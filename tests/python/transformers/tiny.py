@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 import os
 import warnings
 
@@ -155,6 +156,26 @@ def inputs_of(name, ids, **more):
         return _swept(name)[1]
     target = ids[:, :-7] if ids.size(1) > 16 else ids
     return {"input_ids": ids, **({"decoder_input_ids": target} if form == PAIR else {}), **more}
+
+
+def padded_inputs(name):
+    """Inputs of a swept model with a mask that hides the last third of its entry 0, and the rows of
+    a result [batch, rows, ...] that are compared; None where the model takes no such mask."""
+    model, inputs = _swept(name)
+    main = inputs.get(model.main_input_name)
+    if "attention_mask" not in inspect.signature(model.forward).parameters or (
+            main is None or main.dim() > 3):
+        return None
+    mask = torch.ones(main.shape[:2], dtype=torch.long)
+    shown = 2 * mask.size(1) // 3
+    mask[0, shown:] = 0
+
+    def compared(result):
+        keep = torch.ones(result.shape[:2], dtype=torch.bool)
+        if result.dim() > 2 and "decoder_input_ids" not in inputs:
+            keep[0, result.size(1) * shown // mask.size(1) - 1:] = False
+        return keep
+    return {**inputs, "attention_mask": mask}, compared
 
 
 def result(model, **inputs):

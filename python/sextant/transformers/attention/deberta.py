@@ -1,61 +1,32 @@
 """DeBERTa v2 and v3: disentangled attention by Sextant's method "deberta".
 
-The swap replaces the forward of each DisentangledSelfAttention, and lets the encoder make neither
-relative positions nor a mask of queries x keys. Weights keep their names.
+The encoder then makes neither relative positions nor a mask of queries x keys.
 """
 
-import functools
 import math
 
 from sextant._attention import attention
 from sextant.transformers.errors import ModelError
+from sextant.transformers.swap import refuse_weights, replaces
 
 
-def layers(model):
-    """The attention modules of DeBERTa v2 and v3."""
-    return [module for module in model.modules()
-            if type(module).__name__ == "DisentangledSelfAttention"
-            and type(module).__module__.endswith("deberta_v2.modeling_deberta_v2")]
-
-
-def swap(model):
-    """Swaps all layers and encoders."""
-    for module in model.modules():
-        if type(module).__name__ == "DebertaV2Encoder":
-            module.get_rel_pos, module.get_attention_mask = _given_positions, _mask_of_keys
-    for module in layers(model):
-        module.forward = functools.partial(_attend, module)
-
-
-def unswap(model):
-    for module in model.modules():
-        for name, own in (("get_rel_pos", _given_positions), ("get_attention_mask", _mask_of_keys),
-                          ("forward", _attend)):
-            found = module.__dict__.get(name)
-            if getattr(found, "func", found) is own:
-                delattr(module, name)
-
-
-def is_swapped(module):
-    return getattr(module.__dict__.get("forward"), "func", None) is _attend
-
-
-def _given_positions(hidden_states, query_states=None, relative_pos=None):
+@replaces("DebertaV2Encoder.get_rel_pos", "deberta_v2")
+def _given_positions(module, hidden_states, query_states=None, relative_pos=None):
     return relative_pos
 
 
-def _mask_of_keys(attention_mask):
+@replaces("DebertaV2Encoder.get_attention_mask", "deberta_v2")
+def _mask_of_keys(module, attention_mask):
     """[batch, keys] becomes [batch, 1, 1, keys]: every query sees the keys that are not padding."""
     if attention_mask.dim() <= 2:
         return attention_mask[:, None, None, :]
     return attention_mask[:, None] if attention_mask.dim() == 3 else attention_mask
 
 
+@replaces("DisentangledSelfAttention", "deberta_v2", by="deberta")
 def _attend(module, hidden_states, attention_mask, output_attentions=False, query_states=None,
             relative_pos=None, rel_embeddings=None):
-    if output_attentions:
-        raise ModelError("output_attentions: expected False, as Sextant computes no matrix of "
-                         "attention weights, but got True")
+    refuse_weights(module, output_attentions)
     if relative_pos is not None:
         raise ModelError("relative_pos: expected None, as positions are consecutive, but got a "
                          "tensor")

@@ -1,53 +1,36 @@
 """The T5 family: its table goes to the kernel instead of a bias of heads x queries x keys.
 
 A layer of T5, mT5, umT5 or Switch asks the attention interface with a position_bias that
-``compute_bias`` makes. The swap lets it return the table itself, [buckets, heads], and nothing for
-cross-attention, whose bias is zeros; ``interface.method_of`` reads them. Weights keep their names.
+``compute_bias`` makes. It returns the table itself here, [buckets, heads], and nothing for
+cross-attention, whose bias is zeros; ``interface.method_of`` reads them.
 """
-
-import functools
 
 from sextant.transformers.errors import ModelError
 from sextant.transformers.reach import asks_interface
+from sextant.transformers.swap import before, replaces
 
 
-def biased(model):
-    """The attention modules that compute a bias by distance."""
-    return [module for module in model.modules() if hasattr(module, "compute_bias")
-            and hasattr(module, "relative_attention_num_buckets")]
+def _asks(module):
+    if not asks_interface(module):
+        raise ModelError(f"{type(module).__name__}: expected layers that ask transformers' "
+                         "attention interface, but they compute their own (T5 does so before "
+                         "transformers 5)")
+    return True
 
 
-def swap(model):
-    """Swaps the bias of all layers."""
-    modules = biased(model)
-    for module in modules:
-        if not asks_interface(module):
-            raise ModelError(
-                f"{type(model).__name__}: expected layers that ask transformers' attention "
-                f"interface, but {type(module).__name__} computes its own attention (T5 does so "
-                "before transformers 5)")
-    for module in modules:
-        if "_sextant_biased" in module.__dict__:
-            continue
-        module._sextant_biased = module.has_relative_attention_bias
-        module.compute_bias = functools.partial(
-            _table if module.has_relative_attention_bias else _nothing, module)
-        # Without a bias the layer would make zeros of heads x queries x keys.
-        module.has_relative_attention_bias = True
+def _by(module):
+    return "t5" if before(module, "has_relative_attention_bias") else "none"
 
 
-def unswap(model):
-    for module in model.modules():
-        if "_sextant_biased" in module.__dict__:
-            del module.compute_bias
-            module.has_relative_attention_bias = module._sextant_biased
-            del module._sextant_biased
-
-
+# Without a bias the layer would make zeros of heads x queries x keys.
+@replaces("T5Attention.compute_bias", "t5", by=_by, when=_asks, has_relative_attention_bias=True)
+@replaces("MT5Attention.compute_bias", "mt5", by=_by, when=_asks, has_relative_attention_bias=True)
+@replaces("UMT5Attention.compute_bias", "umt5", by=_by, when=_asks,
+          has_relative_attention_bias=True)
+@replaces("SwitchTransformersAttention.compute_bias", "switch_transformers", by=_by, when=_asks,
+          has_relative_attention_bias=True)
 def _table(module, *_, **__):
+    if not before(module, "has_relative_attention_bias"):
+        return next(module.parameters()).new_zeros(0)
     # A copy: a layer under torch.utils.checkpoint must not return its parameter itself.
     return module.relative_attention_bias.weight.clone()
-
-
-def _nothing(module, *_, **__):
-    return next(module.parameters()).new_zeros(0)

@@ -1,0 +1,72 @@
+"""Terms of scores by distance, as layers of transformers' models hand them over."""
+
+from __future__ import annotations
+
+import torch
+
+from sextant.encoding import Encoding
+from sextant.transformers import masks
+from sextant.transformers.interface import Method, attend_visible
+
+NONE = Method("none", {}, None, ())
+
+
+class Terms(Encoding):
+    """Terms of one call: the names of hooks of ``Encoding`` and their values, or functions of the
+    hook's arguments."""
+
+    places = False
+
+    def __init__(self, heads, key_heads=None, **hooks):
+        super().__init__(heads=heads, key_heads=key_heads)
+        self.hooks = hooks
+
+    def _given(self, name, *arguments):
+        value = self.hooks.get(name)
+        return value(*arguments) if callable(value) else value
+
+    def bias(self, distances):
+        return self._given("bias", distances)
+
+    def on_query(self, distances):
+        return self._given("on_query", distances)
+
+    def on_key(self, distances):
+        return self._given("on_key", distances)
+
+    def on_value(self, distances):
+        return self._given("on_value", distances)
+
+    def key_bias(self, k, positions):
+        return self._given("key_bias", k, positions)
+
+
+def by_distance(table, nearest_row, step=-1):
+    """A hook that reads a table [heads, rows, ...] at row nearest_row + step * distance, or at the
+    nearest row that exists."""
+    def hook(distances):
+        rows = (nearest_row + step * distances.long()).clamp(0, table.size(1) - 1)
+        return table, rows
+    return hook
+
+
+@torch.compiler.disable  # the values of the mask decide the call
+def attend(module, query, key, value, attention_mask, terms=NONE, *, scale, dropout=0.0,
+           first_query=None, causal=False, **named):
+    """Attention [batch, queries, heads * columns] of a layer: query, key and value [batch, heads,
+    rows, columns], a mask of transformers or of the model's own code (bool, or added to scores),
+    and a method or ``Terms``. Without a mask, causal and first_query (the key row of query 0)
+    tell what queries see."""
+    named = {"scale": scale, "dropout_p": dropout if module.training else 0.0, **named}
+    if attention_mask is None:
+        first_query = key.size(2) - query.size(2) if first_query is None else first_query
+        out = terms(query, key, value, causal=causal, first_query=first_query, **named)
+    else:
+        mask = masks.of_model(attention_mask, query.size(2), key.size(2), first_query)
+        out = attend_visible(module, query, key, value, mask, terms, named)
+    return out.transpose(1, 2).flatten(2)
+
+
+def heads_of(x, heads):
+    """[batch, rows, heads * columns] as [batch, heads, rows, columns]."""
+    return x.unflatten(2, (heads, -1)).transpose(1, 2)
