@@ -32,6 +32,7 @@ SEXTANT_API const char* sextant_version(void);
    not know unless they are zero, and one that is newer takes those that the caller does not know as
    zero. Structs without a size do not change. */
 #ifdef __cplusplus
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration */
 #define SEXTANT_NEW(type, name) \
   type name = {};               \
   name.size = sizeof(type)

@@ -174,12 +174,13 @@ Drawing draw(const PlaneChart& chart, const Canvas& canvas) {
   const double radius = std::clamp(room / 2 - 46, 20.0, kMostRadius);
   const double height = 2 * radius + 98;
   for (int n = 0; n < static_cast<int>(chart.panels.size()); ++n) {
-    const Circle circle = {.x = room * (n % columns + 0.5),
-                           .y = top + height * (n / columns) + radius + 50,
-                           .radius = radius};
+    const int row = n / columns;
+    const Circle circle = {
+        .x = room * (n % columns + 0.5), .y = top + height * row + radius + 50, .radius = radius};
     body += panel_body(chart, chart.panels[static_cast<size_t>(n)], circle, canvas.hover);
   }
-  top += height * ((panels + columns - 1) / columns) + 12;
+  const int rows = (panels + columns - 1) / columns;
+  top += height * rows + 12;
   const Box plot = {0, start, static_cast<double>(canvas.width), top - start};
   if (!chart.panels.empty()) body += legend(chart, top, canvas.width);
   return {canvas.width, static_cast<int>(std::ceil(top)), plot, std::move(body)};

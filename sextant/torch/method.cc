@@ -183,7 +183,8 @@ nlohmann::json complete(const MethodInfo& info, const nlohmann::json& options) {
   for (const auto& [given, value] : options.items()) {
     const std::string option = name_now(info.name, result, given);
     if (option != given && options.contains(option))
-      fail(info.name + ": " + given + ": expected only " + option + ", its name now, but got both");
+      fail(std::string(info.name).append(": " + given + ": expected only " + option +
+                                         ", its name now, but got both"));
     if (!result.contains(option)) {
       std::vector<std::string> known;
       for (const auto& [name, unused] : result.items()) known.push_back(name);

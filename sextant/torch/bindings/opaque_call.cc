@@ -43,7 +43,7 @@ void each_differentiable(const c10::FunctionSchema& schema, Stack& arguments, F&
       std::vector<at::Tensor> list = arguments[n].toTensorVector();
       for (at::Tensor& x : list)
         if (!x.defined() || x.is_floating_point()) x = f(x);
-      arguments[n] = std::move(list);
+      arguments[n] = list;
     }
   }
 }

@@ -60,7 +60,7 @@ class Inkling final : public Method {
   at::Tensor query_columns(const at::Tensor& x, int64_t layer,
                            Parameters parameters) const override {
     const Parameters own = of(parameters, layer);
-    const at::Tensor r =
+    at::Tensor r =
         at::linear(x, own[1]).unflatten(2, {shape_.heads, options_.columns}).transpose(1, 2);
     if (!options_.second) return r;
     return at::cat({r, at::linear(x, own[2]).transpose(1, 2).unsqueeze(3)}, 3);

@@ -144,7 +144,7 @@ std::tuple<at::Tensor, at::Tensor> differentiably(AttendCall call, const TensorD
 
 using BelowAutograd = at::AutoDispatchBelowADInplaceOrView;
 
-std::tuple<at::Tensor, at::Tensor> attend_planned(std::shared_ptr<const TensorPlan> plan,
+std::tuple<at::Tensor, at::Tensor> attend_planned(const std::shared_ptr<const TensorPlan>& plan,
                                                   const TensorData& data) {
   if (!wants_gradient(data)) {
     const BelowAutograd guard;

@@ -38,7 +38,7 @@ std::tuple<at::Tensor, at::Tensor> differentiably(AttendCall call, const TensorD
 // attend() of tensors in memory, with a plan and a backend.
 
 // (out, lse), differentiable, of data that check_data() has accepted.
-std::tuple<at::Tensor, at::Tensor> attend_planned(std::shared_ptr<const TensorPlan> plan,
+std::tuple<at::Tensor, at::Tensor> attend_planned(const std::shared_ptr<const TensorPlan>& plan,
                                                   const TensorData& data);
 // The same for meta tensors, which need no plan.
 std::tuple<at::Tensor, at::Tensor> attend_shapes(const TensorData& data);

@@ -32,7 +32,7 @@ struct Places {
   at::Tensor gather(const at::Tensor& own) const {
     std::vector<int64_t> sizes = own.sizes().vec();
     sizes[static_cast<size_t>(dim)] *= group.size();
-    const at::Tensor all = at::zeros(sizes, own.options());
+    at::Tensor all = at::zeros(sizes, own.options());
     each(own.size(dim), [&](int64_t row, const Positions& at) {
       all.narrow(dim, at.first, at.count).copy_(own.narrow(dim, row, at.count));
     });
@@ -43,7 +43,7 @@ struct Places {
   at::Tensor take(const at::Tensor& all) const {
     std::vector<int64_t> sizes = all.sizes().vec();
     sizes[static_cast<size_t>(dim)] /= group.size();
-    const at::Tensor own = at::zeros(sizes, all.options());
+    at::Tensor own = at::zeros(sizes, all.options());
     each(own.size(dim), [&](int64_t row, const Positions& at) {
       own.narrow(dim, row, at.count).copy_(all.narrow(dim, at.first, at.count));
     });

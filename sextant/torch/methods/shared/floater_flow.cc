@@ -83,7 +83,7 @@ at::Tensor solve(const at::Tensor& start, std::span<const at::Tensor> weights, i
   sizes.insert(sizes.end(), start.sizes().begin(), start.sizes().end());
   // Rows are written into one tensor: small tensors that are stacked at the end would occupy as
   // much memory again.
-  const at::Tensor rows = at::empty(sizes, start.options());
+  at::Tensor rows = at::empty(sizes, start.options());
   State y = {start};
   for (int64_t k = 0; k < length; ++k) {
     if (k > 0) y = to_neighbour(speed_of(flow, weights), k - 1, 1, std::move(y));
