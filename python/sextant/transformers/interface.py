@@ -14,7 +14,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from sextant._attention import Named
 from sextant._attention import attend as attend_by
-from sextant._call import Call, options_text
+from sextant._call import Call, compiling, options_text
 from sextant.transformers import masks, rows
 from sextant.transformers.errors import ModelError
 from sextant.transformers.swap import refuse_weights
@@ -28,7 +28,6 @@ NO_EFFECT = frozenset(("cache_position", "deterministic", "max_length_k", "max_l
                        "use_cache"))
 
 
-@torch.compiler.disable  # the values of the mask decide the call
 def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0, *,
            is_causal=None, sliding_window=None, softcap=None, s_aux=None, position_bias=None,
            cu_seq_lens_q=None, cu_seq_lens_k=None, output_attentions=None, **others):
@@ -42,11 +41,29 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
     refuse_weights(module, output_attentions)
     name, options, train_length, parameters = method_of(module, position_bias)
     method = Method(name, options, train_length, parameters)
-    out = attend_visible(
-        module, query, key, value, attention_mask, method,
-        {"scale": scaling, "softcap": softcap, "dropout_p": dropout, "sink": s_aux},
-        is_causal, sliding_window, _lengths(cu_seq_lens_q, cu_seq_lens_k))
+    named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout, "sink": s_aux}
+    packed = cu_seq_lens_q is not None or cu_seq_lens_k is not None
+    if compiling() and not packed and is_traced(attention_mask, query, key, method):
+        place = (_without_mask(module, query, key, is_causal, sliding_window)
+                 if attention_mask is None else masks.traced_place(
+                     attention_mask, key.size(2) - query.size(2)))
+        out = method(query, key, value, **named, **place)
+    else:
+        out = _by_values(module, query, key, value, attention_mask, method, named, is_causal,
+                         sliding_window, cu_seq_lens_q, cu_seq_lens_k)
     return out.transpose(1, 2).contiguous(), None
+
+
+def is_traced(mask, query, key, method):
+    """Whether torch.compile can trace a call: nothing depends on values of the mask."""
+    of_all_rows = method.name == "none" or query.size(2) == key.size(2)
+    return not masks.is_ranges(mask) and of_all_rows and not method.places
+
+
+@torch.compiler.disable  # the values of the mask decide the call
+def _by_values(module, query, key, value, mask, method, named, is_causal, sliding_window, *sums):
+    return attend_visible(module, query, key, value, mask, method, named, is_causal,
+                          sliding_window, _lengths(*sums))
 
 
 def attend_visible(module, query, key, value, attention_mask, method, named, is_causal=None,
@@ -112,6 +129,7 @@ class Positions:
 
 def note_positions(config, positions):
     """Notes the Positions of the forward pass in progress."""
+    masks.STRETCHED.add(id(config))
     _POSITIONS[id(config)] = positions
 
 

@@ -13,11 +13,18 @@ from dataclasses import dataclass, field
 import torch
 from transformers import masking_utils
 
+from sextant._call import compiling
 from sextant.transformers.errors import ModelError
 
 QUERIES_AT_ONCE = 256
 # transformers before 5 tells the queries by cache_position.
 BY_CACHE_POSITION = "cache_position" in inspect.signature(masking_utils.sdpa_mask).parameters
+
+
+# The shapes of masks that say by their shape alone what queries see: all keys, or, where query n has
+# the row of key n, those up to their own. A traced graph knows shapes, and no values.
+ALL_KEYS, UP_TO_OWN = (1, 1, 0, 1), (1, 1, 0, 2)
+STRETCHED: set[int] = set()  # ids of configurations whose layers need the positions of rows
 
 
 class Ranges(torch.Tensor):
@@ -53,10 +60,33 @@ class View:
     origins: list = field(default_factory=lambda: [0])
 
 
-@torch.compiler.disable  # its values decide how keys are read
 def visibility(batch_size, q_length=None, kv_length=0, q_offset=0, kv_offset=0, cache_position=None,
-               **named):
-    """The mask interface: ranges, or a bool mask [batch, 1, queries, keys]."""
+               mask_function=masking_utils.causal_mask_function, attention_mask=None, **named):
+    """The mask interface: ranges, or a bool mask [batch, 1, queries, keys]; where torch.compile
+    traces it, a bool mask or one for ``traced_place``."""
+    named = {**named, "mask_function": mask_function, "attention_mask": attention_mask}
+    config = named.get("config")
+    if not compiling() or hasattr(config, "sextant") or id(config) in STRETCHED:
+        return _of_values(batch_size, q_length, kv_length, q_offset, kv_offset, cache_position,
+                          **named)
+    # A traced mask has no values that could decide.
+    queries = q_length if cache_position is None else cache_position.numel()
+    at_zero = isinstance(kv_offset, int) and kv_offset == 0 and queries == kv_length
+    if attention_mask is None:
+        if mask_function is getattr(masking_utils, "bidirectional_mask_function", None):
+            return torch.zeros(ALL_KEYS, dtype=torch.int64, device=named.get("device"))
+        if mask_function is masking_utils.causal_mask_function and at_zero:
+            return torch.zeros(UP_TO_OWN, dtype=torch.int64, device=named.get("device"))
+    place = {"cache_position": cache_position} if BY_CACHE_POSITION else {
+        "q_length": q_length, "q_offset": q_offset}
+    for name in ("allow_is_causal_skip", "allow_is_bidirectional_skip"):
+        named[name] = False
+    return masking_utils.sdpa_mask(batch_size=batch_size, kv_length=kv_length, kv_offset=kv_offset,
+                                   **place, **named)
+
+
+@torch.compiler.disable  # its values decide how keys are read
+def _of_values(batch_size, q_length, kv_length, q_offset, kv_offset, cache_position, **named):
     if cache_position is not None:
         q_length, q_offset = cache_position.numel(), int(cache_position[0])
     q_offset, kv_offset = int(q_offset), int(kv_offset)
@@ -146,6 +176,14 @@ def of_model(mask, queries, keys, first_query=None):
         result._sextant_first_query = first_query
     mask._sextant_ranges = result
     return result
+
+
+def traced_place(mask, first_query):
+    """The arguments of a call for a mask in a graph that torch.compile traces."""
+    if mask.dtype != torch.int64:
+        return {"causal": False, "first_query": first_query, "mask": mask}
+    causal = mask.shape[2:] == UP_TO_OWN[2:]
+    return {"causal": causal, "first_query": 0 if causal else first_query}
 
 
 def is_ranges(mask):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from sextant._call import compiling
 from sextant.encoding import Encoding
 from sextant.transformers import masks
 from sextant.transformers.interface import Method, attend_visible
@@ -50,7 +51,6 @@ def by_distance(table, nearest_row, step=-1):
     return hook
 
 
-@torch.compiler.disable  # the values of the mask decide the call
 def attend(module, query, key, value, attention_mask, terms=NONE, *, scale, dropout=0.0,
            first_query=None, causal=False, **named):
     """Attention [batch, queries, heads * columns] of a layer: query, key and value [batch, heads,
@@ -58,13 +58,20 @@ def attend(module, query, key, value, attention_mask, terms=NONE, *, scale, drop
     and a method or ``Terms``. Without a mask, causal and first_query (the key row of query 0)
     tell what queries see."""
     named = {"scale": scale, "dropout_p": dropout if module.training else 0.0, **named}
+    first_query = key.size(2) - query.size(2) if first_query is None else first_query
     if attention_mask is None:
-        first_query = key.size(2) - query.size(2) if first_query is None else first_query
         out = terms(query, key, value, causal=causal, first_query=first_query, **named)
+    elif compiling() and not masks.is_ranges(attention_mask):
+        out = terms(query, key, value, **named, **masks.traced_place(attention_mask, first_query))
     else:
-        mask = masks.of_model(attention_mask, query.size(2), key.size(2), first_query)
-        out = attend_visible(module, query, key, value, mask, terms, named)
+        out = _by_values(module, query, key, value, attention_mask, terms, named, first_query)
     return out.transpose(1, 2).flatten(2)
+
+
+@torch.compiler.disable  # the values of the mask decide the call
+def _by_values(module, query, key, value, mask, terms, named, first_query):
+    mask = masks.of_model(mask, query.size(2), key.size(2), first_query)
+    return attend_visible(module, query, key, value, mask, terms, named)
 
 
 def heads_of(x, heads):

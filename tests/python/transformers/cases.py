@@ -9,8 +9,8 @@ import torch
 import transformers
 from transformers.configuration_utils import PretrainedConfig
 
-from tiny import (CAUSAL, ENCODER, LENGTH, MODELS, PAIR, SWEPT, build, inputs_of, padded_inputs,
-                  result, tokens)
+from tiny import (CAUSAL, ENCODER, LENGTH, MODELS, PAIR, SWEPT, VERSION, build, inputs_of,
+                  padded_inputs, result, tokens)
 
 import sextant.transformers as ours
 from sextant import _attention
@@ -45,15 +45,15 @@ class OwnFailure(Exception):
     """transformers fails at the case with its own attention."""
 
 
-def both(model, run, compiled=lambda model: model):
-    """The results of `run` with transformers' attention and, compiled, with Sextant's."""
+def both(model, run):
+    """The results of `run` with transformers' attention and with Sextant's."""
     try:
         before = run(model)
     except Exception as error:
         raise OwnFailure(str(error)) from error
     ours.accelerate(model)
     with counted_calls() as count:
-        after = run(compiled(model))
+        after = run(model)
     assert count, "Sextant computed nothing"
     return before, after
 
@@ -210,12 +210,69 @@ def bfloat16(name):
     return max(compared(exact, after)[0] - 1.5 * own, 0.0), size
 
 
-@case("torch.compile", CAUSAL, ENCODER, SWEPT)
+def over_static_cache(model, ids):
+    """The results of a prompt, by the model as it is, and of single tokens over a static cache."""
+    own = getattr(model, "_orig_mod", model)
+    cache = transformers.StaticCache(config=own.config, max_cache_len=32)
+    found, first = [], 0
+    for size in (ids.size(1) - 3, 1, 1, 1):
+        at = torch.arange(first, first + size)
+        place = {"position_ids": at[None]} if hasattr(own.config, "rope_theta") or hasattr(
+            own.config, "rope_parameters") else {}
+        place |= {"cache": cache} if VERSION >= 5 else {"past_key_values": cache,
+                                                        "cache_position": at}
+        found.append(result(own if first == 0 else model, input_ids=ids[:, first:first + size],
+                            **place))
+        first += size
+    return torch.cat(found, 1)
+
+
+@case("torch.compile", CAUSAL, ENCODER, PAIR, SWEPT)
 @torch.no_grad()
 def compiled(name):
+    """In one graph (fullgraph=True), unless the model's own code cannot be; padded too, and tokens
+    over a static cache."""
+    form, runs = MODELS[name][1], []
+    more = {"use_cache": False} if form in (CAUSAL, PAIR) else {}
+    runs.append(lambda m: result(m, **inputs_of(name, tokens(24, 24)), **more))
+    if form in (CAUSAL, ENCODER):
+        mask = padding(24, 24, "left")
+        runs.append(lambda m: result(m, **inputs_of(name, tokens(24, 24), attention_mask=mask),
+                                     **more)[mask.bool()])
+    if form == CAUSAL:
+        runs.append(lambda m: over_static_cache(m, tokens(2, 20)))
+
+    def compiled_model(model, run):
+        for whole in (True, False):
+            torch._dynamo.reset()
+            try:
+                return run(torch.compile(model, backend="aot_eager", fullgraph=whole))
+            except torch._dynamo.exc.Unsupported:
+                if not whole or one_graph(build(name), run):
+                    raise
+    befores, afters = [], []
+    for run in runs:
+        try:
+            befores.append(run(build(name)))
+        except Exception as error:
+            if not befores:
+                raise OwnFailure(str(error)) from error
+            continue  # a model without a static cache, or masks
+        model = ours.accelerate(build(name))
+        with counted_calls() as count:
+            afters.append(compiled_model(model, run))
+        assert count, "Sextant computed nothing"
+    return worst(befores, afters)
+
+
+def one_graph(model, run):
+    """Whether torch.compile makes one graph of the model's own code."""
     torch._dynamo.reset()
-    run = lambda m: result(m, **inputs_of(name, tokens(24, 24)))
-    return compared(*both(build(name), run, lambda m: torch.compile(m, backend="aot_eager")))
+    try:
+        run(torch.compile(model, backend="aot_eager", fullgraph=True))
+    except Exception:
+        return False
+    return True
 
 
 def state_of(model):

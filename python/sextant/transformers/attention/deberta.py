@@ -6,6 +6,7 @@ The encoder then makes neither relative positions nor a mask of queries x keys.
 import math
 
 from sextant._attention import attention
+from sextant._call import compiling
 from sextant.transformers.errors import ModelError
 from sextant.transformers.swap import refuse_weights, replaces
 
@@ -38,7 +39,7 @@ def _attend(module, hidden_states, attention_mask, output_attentions=False, quer
 
     q, k = heads(module.query_proj(queries)), heads(module.key_proj(hidden_states))
     v = heads(module.value_proj(hidden_states))
-    mask = None if bool(attention_mask.all()) else attention_mask.bool()
+    mask = attention_mask.bool() if compiling() or not attention_mask.all() else None
     named = {"causal": False, "first_query": 0, "mask": mask,
              "dropout_p": module.dropout.p if module.training else 0.0}
     terms = {name: name in module.pos_att_type for name in ("c2p", "p2c")}

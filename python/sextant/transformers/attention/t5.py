@@ -12,9 +12,9 @@ from sextant.transformers.swap import before, replaces
 
 def _asks(module):
     if not asks_interface(module):
-        raise ModelError(f"{type(module).__name__}: expected layers that ask transformers' "
-                         "attention interface, but they compute their own (T5 does so before "
-                         "transformers 5)")
+        raise ModelError(f"{type(module).__name__}: expected a layer that asks transformers' "
+                         "attention interface, but it computes its own attention (T5 does so "
+                         "before transformers 5)")
     return True
 
 
