@@ -21,22 +21,44 @@ import program
 import records
 import result_rows
 
-# Model type, class and fields of the configuration.
+# Model type, class, the input that is not tokens, and fields of the configuration.
 MODELS = {
-    "DeBERTa-v3-base": ("deberta-v2", "AutoModel", dict(
+    "DeBERTa-v3-base": ("deberta-v2", "AutoModel", None, dict(
         vocab_size=1000, hidden_size=768, num_hidden_layers=12, num_attention_heads=12,
         intermediate_size=3072, relative_attention=True, position_buckets=256,
         pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm", share_att_key=True,
         position_biased_input=False, max_position_embeddings=512, type_vocab_size=0)),
-    "T5-base encoder": ("t5", "T5EncoderModel", dict(
+    "T5-base encoder": ("t5", "T5EncoderModel", None, dict(
         vocab_size=1000, d_model=768, d_kv=64, d_ff=3072, num_layers=12, num_heads=12)),
-    "SmolLM2-135M": ("llama", "AutoModel", dict(
+    "SmolLM2-135M": ("llama", "AutoModel", None, dict(
         vocab_size=1000, hidden_size=576, intermediate_size=1536, num_hidden_layers=30,
         num_attention_heads=9, num_key_value_heads=3, max_position_embeddings=8192)),
+    "Parakeet 0.6b, 4 layers": ("parakeet_encoder", "ParakeetEncoder", "input_features", dict(
+        hidden_size=1024, num_hidden_layers=4, num_attention_heads=8, intermediate_size=4096,
+        num_mel_bins=80)),
+    "Wav2Vec2-BERT, 4 layers": ("wav2vec2-bert", "AutoModel", "input_features", dict(
+        num_hidden_layers=4)),
+    "SpeechT5 encoder, 4 layers": ("speecht5", "SpeechT5ForSpeechToText", "input_values", dict(
+        vocab_size=1000, encoder_layers=4, decoder_layers=1)),
+    "LongT5-base local, 4 layers": ("longt5", "LongT5EncoderModel", None, dict(
+        vocab_size=1000, d_model=768, d_ff=2048, num_layers=4, num_heads=12)),
+    "XLNet-base, 4 layers": ("xlnet", "AutoModel", None, dict(
+        vocab_size=1000, d_model=768, n_layer=4, n_head=12, d_inner=3072)),
+    "SAM ViT-B, 4 layers": ("sam_vision_model", "SamVisionModel", "pixel_values", dict(
+        num_hidden_layers=4, global_attn_indexes=[3])),
 }
+# (batch, length): tokens, frames of 10 ms, of 20 ms for Wav2Vec2-BERT, samples at 16 kHz, pixels.
 SIZES = {"DeBERTa-v3-base": ((8, 128), (4, 512), (1, 2048)),
          "T5-base encoder": ((8, 128), (4, 512), (1, 2048), (1, 4096)),
-         "SmolLM2-135M": ((4, 512), (1, 2048), (1, 4096))}
+         "SmolLM2-135M": ((4, 512), (1, 2048), (1, 4096)),
+         "Parakeet 0.6b, 4 layers": ((1, 2000), (1, 12000), (1, 30000), (1, 120000)),
+         "Wav2Vec2-BERT, 4 layers": ((1, 1500),),
+         "SpeechT5 encoder, 4 layers": ((1, 240000),),
+         "LongT5-base local, 4 layers": ((1, 4096),),
+         "XLNet-base, 4 layers": ((1, 512),),
+         "SAM ViT-B, 4 layers": ((1, 1024),)}
+# Matrices of queries x keys that do not fit into the memory of a common machine.
+SEXTANT_ALONE = {("Parakeet 0.6b, 4 layers", 120000)}
 IMPLEMENTATIONS = ("eager", "sdpa", "sextant")
 
 
@@ -46,7 +68,7 @@ def measure(options):
     import transformers
 
     torch.set_num_threads(options.threads)
-    kind, name, fields = MODELS[options.model]
+    kind, name, main, fields = MODELS[options.model]
     config = transformers.AutoConfig.for_model(kind, **fields)
     own = "eager" if options.implementation == "sextant" else options.implementation
     if hasattr(getattr(transformers, name), "from_config"):
@@ -57,15 +79,24 @@ def measure(options):
     if options.implementation == "sextant":
         import sextant.transformers
         sextant.transformers.accelerate(model)
-    tokens = torch.randint(0, 1000, (options.batch, options.length))
+    batch, length = options.batch, options.length
+    tokens = torch.randint(0, 1000, (batch, length))
+    columns = getattr(config, "num_mel_bins", getattr(config, "feature_projection_input_dim", 0))
+    shape = {None: (), "input_values": (length,), "input_features": (length, columns),
+             "pixel_values": (3, length, length)}[main]
+    given = {"input_ids": tokens} if main is None else {
+        main: torch.randn(batch, *shape).to(getattr(torch, options.dtype))}
+    if kind == "speecht5":
+        given["decoder_input_ids"] = tokens[:, :4]
+    small = {key: x[:1, :max(length // 16, 16)] for key, x in given.items()}
     times = []
     with torch.no_grad():
-        model(tokens[:1, :16])
+        model(**(given if main == "pixel_values" else small))
         before = program.held("VmRSS")
         program.forget_peak()
         for _ in range(options.calls):
             start = time.perf_counter()
-            model(tokens)
+            model(**given)
             times.append(time.perf_counter() - start)
     print(json.dumps({"seconds": min(times), "bytes": program.held("VmHWM") - before,
                       "version": transformers.__version__}))
@@ -97,11 +128,16 @@ def rows_of(options, model, dtype, batch, length):
     found = {name: [] for name in IMPLEMENTATIONS}
     for _ in range(options.rounds):
         for name in IMPLEMENTATIONS:
+            if name != "sextant" and (model, length) in SEXTANT_ALONE:
+                continue
             one = run(options, model, name, batch, length, dtype)
             if one:
                 found[name].append(one)
     shape = f"B {batch}, N {length}, {dtype}"
     ours = found["sextant"]
+    if not found["eager"] and not found["sdpa"]:
+        for unit, field in (("s", "seconds"), ("B", "bytes")):
+            yield result_rows.row(model, shape, unit, [x[field] for x in ours])
     for peer in ("eager", "sdpa"):
         for unit, field in (("s", "seconds"), ("B", "bytes")):
             if found[peer]:
@@ -133,8 +169,9 @@ def main():
     for done, case in enumerate(all_cases):
         for row in rows_of(options, *case):
             rows.append(row)
-            print(f"{row['name']:<18}{row['shape']:<24}{row['unit']:<3}{row['ours']:12.4g}"
-                  f"{row['ratio']:8.2f} of {row['peer_version']}", flush=True)
+            ratio = f"{row['ratio']:8.2f} of {row['peer_version']}" if row["ratio"] else ""
+            print(f"{row['name']:<28}{row['shape']:<24}{row['unit']:<3}{row['ours']:12.4g}{ratio}",
+                  flush=True)
         left = (time.monotonic() - began) / (done + 1) * (len(all_cases) - done - 1)
         print(f"{left:.0f} s left", flush=True)
     path = records.write("models", rows, commit=records.commit_of("HEAD"), threads=options.threads,

@@ -43,7 +43,10 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
     method = Method(name, options, train_length, parameters)
     named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout, "sink": s_aux}
     packed = cu_seq_lens_q is not None or cu_seq_lens_k is not None
-    if compiling() and not packed and is_traced(attention_mask, query, key, method):
+    if isinstance(attention_mask, torch.Tensor) and attention_mask.dtype != torch.int64:
+        attention_mask = attention_mask[..., :key.size(2)]  # as transformers' own attention does
+    if not packed and (masks.is_stated(attention_mask) or (
+            compiling() and is_traced(attention_mask, query, key, method))):
         place = (_without_mask(module, query, key, is_causal, sliding_window)
                  if attention_mask is None else masks.traced_place(
                      attention_mask, key.size(2) - query.size(2)))

@@ -180,10 +180,15 @@ def of_model(mask, queries, keys, first_query=None):
 
 def traced_place(mask, first_query):
     """The arguments of a call for a mask in a graph that torch.compile traces."""
-    if mask.dtype != torch.int64:
+    if not is_stated(mask):
         return {"causal": False, "first_query": first_query, "mask": mask}
     causal = mask.shape[2:] == UP_TO_OWN[2:]
     return {"causal": causal, "first_query": 0 if causal else first_query}
+
+
+def is_stated(mask):
+    """Whether the shape of a mask says what queries see."""
+    return mask is not None and tuple(mask.shape) in (ALL_KEYS, UP_TO_OWN)
 
 
 def is_ranges(mask):
@@ -192,8 +197,14 @@ def is_ranges(mask):
 
 def first_query_of(mask, queries, keys):
     """The key row of the first query of a mask that is no ranges: in a static cache it is not among
-    the last rows. A mask of the caller's own is for the last ones."""
-    return getattr(mask, "_sextant_first_query", keys - queries)
+    the last rows. A mask without a note of it, as torch.compile makes them, shows the last query
+    its own key at last, if there are other keys than those of the queries."""
+    noted = getattr(mask, "_sextant_first_query", None)
+    if noted is not None or queries == keys:
+        return noted or 0
+    shown = mask[:, :, -1] if mask.dtype == torch.bool else mask[:, :, -1] == 0
+    last = torch.arange(keys, device=mask.device)[shown.flatten(0, -2).any(0)]
+    return (int(last[-1]) if last.numel() else keys - 1) - (queries - 1)
 
 
 def view_of(ranges, keys):

@@ -61,7 +61,8 @@ def attend(module, query, key, value, attention_mask, terms=NONE, *, scale, drop
     first_query = key.size(2) - query.size(2) if first_query is None else first_query
     if attention_mask is None:
         out = terms(query, key, value, causal=causal, first_query=first_query, **named)
-    elif compiling() and not masks.is_ranges(attention_mask):
+    elif masks.is_stated(attention_mask) or (
+            compiling() and not masks.is_ranges(attention_mask)):
         out = terms(query, key, value, **named, **masks.traced_place(attention_mask, first_query))
     else:
         out = _by_values(module, query, key, value, attention_mask, terms, named, first_query)
