@@ -3,9 +3,10 @@
 ``from_pretrained(..., attn_implementation="sextant")``, after ``import sextant.transformers``,
 computes the attention of a model with Sextant: the same numbers, without matrices of queries x
 keys. ``accelerate(model)`` does so with a live model, and also serves models whose attention has
-biases of its own (the T5 family, DeBERTa v2 and v3); ``served(model)`` tells which layers are
-computed so. ``stretch(model, "rope", stretch="yarn*4")`` computes a model with another stretch of
-its rotary positions, or another method. ``restore(model)`` undoes both.
+relative positions in code of its own (T5, DeBERTa, Conformers, Swin, ...: docs/transformers.md has
+them all); ``served(model)`` tells which layers are computed so. ``stretch(model, "rope",
+stretch="yarn*4")`` computes a model with another stretch of its rotary positions, or another
+method. ``restore(model)`` undoes both.
 
 Whatever cannot be computed exactly is a ``ModelError``, which names the model or the argument, its
 value and what is allowed.

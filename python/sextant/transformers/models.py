@@ -40,10 +40,11 @@ def accelerate(model: _Model, *, inputs: Mapping[str, Any] | None = None,
     Weights, their names and results stay as they are, up to rounding; there are no matrices of
     queries x keys any more. (A query that sees no key gets zeros, and with transformers' own code
     the mean of all values.) Served are models whose attention asks transformers' attention
-    interface (most), the T5 family with transformers 5 (T5, mT5, umT5, Switch), and DeBERTa v2 and
-    v3. Layers of other kinds beside served ones keep their own code, which is a warning. Gradients,
-    dropout, caches, padding, packed sequences and torch.autocast work as before;
-    ``output_attentions`` is a ModelError, as there are no weights to return.
+    interface (most), and those with relative positions in code of their own that
+    ``sextant.transformers.attention`` has. Layers of other kinds beside served ones keep their own
+    code, which is a warning. Gradients, dropout, caches, padding, packed sequences, torch.autocast
+    and torch.compile work as before; ``output_attentions`` is a ModelError, as there are no weights
+    to return.
 
     The model runs twice on a few tokens, by itself and by Sextant. Layers that do not run, as those
     for images in a model of texts and images, and all on the device meta, are judged by their code.

@@ -25,6 +25,7 @@ from cases import CASES, OwnFailure  # noqa: E402
 from tiny import MODELS, build  # noqa: E402
 
 import sextant.transformers as ours  # noqa: E402
+from sextant.transformers import swap  # noqa: E402
 
 PAGE = ROOT / "docs/transformers.md"
 BEGIN, END = "<!-- models:{} -->", "<!-- /models -->"
@@ -105,6 +106,26 @@ def summary(names, titles, cells):
                    f"{torch.__version__.split('+')[0]}: {'; '.join(found)}.")
 
 
+def kinds():
+    """The attention that accelerate() replaces, by method."""
+    found = {}
+    for one in swap.all_replacements():
+        if one.by is not None:
+            found.setdefault(one.by, {}).setdefault(one.kind, set()).update(one.folders)
+    lines = ["| method of Sextant | class of transformers (folders, where the names differ) |",
+             "| --- | --- |"]
+    for method, classes in sorted(found.items()):
+        named = [f"{kind} ({', '.join(sorted(folders))})" for kind, folders in classes.items()]
+        lines.append(f"| {method} | {'; '.join(sorted(named))} |")
+    return "\n".join(lines)
+
+
+def written(block, text):
+    begin, page = BEGIN.format(block), PAGE.read_text(encoding="utf-8")
+    page = re.sub(f"{begin}.*?{END}", lambda _: f"{begin}\n{text}\n{END}", page, flags=re.DOTALL)
+    PAGE.write_text(page, encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", choices=("table", "summary"), help="this block of the page")
@@ -117,9 +138,8 @@ def main():
     if options.write and not failures:
         if options.write == "summary":
             new = summary(options.models, options.cases, cells)
-        begin, page = BEGIN.format(options.write), PAGE.read_text(encoding="utf-8")
-        page = re.sub(f"{begin}.*?{END}", lambda _: f"{begin}\n{new}\n{END}", page, flags=re.DOTALL)
-        PAGE.write_text(page, encoding="utf-8")
+        written(options.write, new)
+        written("kinds", kinds())
     for failure in failures:
         print(f"FAILED {failure}")
     sys.exit(1 if failures else 0)
