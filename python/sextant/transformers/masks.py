@@ -37,6 +37,8 @@ class Ranges(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = func.__name__
+        if name == "to" and torch.bool in args[1:]:  # of a mask that was bool already
+            return args[0]
         if name not in cls.PASSED_ON and (name.startswith("__") or not name.startswith("_")):
             raise ModelError("attention_mask: expected a layer that hands its mask on to the "
                              f"attention interface, but it computes with it ({name})")

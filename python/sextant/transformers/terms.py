@@ -70,3 +70,12 @@ def attend(module, query, key, value, attention_mask, terms=NONE, *, scale, drop
 def heads_of(x, heads):
     """[batch, rows, heads * columns] as [batch, heads, rows, columns]."""
     return x.unflatten(2, (heads, -1)).transpose(1, 2)
+
+
+def cached(module, cache, k, v, cache_position=None):
+    """Key and value rows with those of a cache, if there is one. cache_position: for transformers
+    before 5."""
+    if cache is None:
+        return k, v
+    more = () if cache_position is None else ({"cache_position": cache_position},)
+    return cache.update(k, v, module.layer_idx, *more)

@@ -68,8 +68,10 @@ MODELS = {
     "gpt2": ("gpt2", CAUSAL, dict(n_embd=64, n_head=4, n_layer=3, resid_pdrop=0.0, embd_pdrop=0.0,
                                   attn_pdrop=0.0)),
     "falcon": ("falcon", CAUSAL, dict(new_decoder_architecture=True, num_kv_heads=2)),
+    "falcon, alibi": ("falcon", CAUSAL, dict(new_decoder_architecture=False, multi_query=True,
+                                             alibi=True, attn_implementation="sdpa")),
     "gptj": ("gptj", CAUSAL, dict(n_embd=64, n_head=4, n_layer=3, rotary_dim=8)),
-    "bloom": ("bloom", CAUSAL, dict(n_layer=3, n_head=4)),
+    "bloom": ("bloom", CAUSAL, dict(n_layer=3, n_head=4, hidden_dropout=0.0)),
     "mpt": ("mpt", CAUSAL, dict(d_model=64, n_heads=4, n_layers=3, max_seq_len=256)),
     "bert": ("bert", ENCODER, NO_DROPOUT),
     "roberta": ("roberta", ENCODER, NO_DROPOUT),
@@ -132,8 +134,9 @@ def build(name, **more):
         given = {key: value for key, value in given.items() if key not in COMMON or key in fields}
         given.setdefault("vocab_size", VOCABULARY)
     torch.manual_seed(0)
+    own = given.pop("attn_implementation", "eager")
     config = transformers.AutoConfig.for_model(kind, **given)
-    model = CLASSES[form].from_config(config, attn_implementation="eager").eval()
+    model = CLASSES[form].from_config(config, attn_implementation=own).eval()
     with torch.no_grad():
         for parameter_name, x in model.named_parameters():
             if x.dim() == 2:
