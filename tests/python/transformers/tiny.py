@@ -77,6 +77,8 @@ MODELS = {
     "roberta": ("roberta", ENCODER, NO_DROPOUT),
     "modernbert": ("modernbert", ENCODER, dict(local_attention=16, global_attn_every_n_layers=2)),
     "mpnet": ("mpnet", ENCODER, NO_DROPOUT),
+    "deberta": ("deberta", ENCODER, {**DEBERTA, "max_relative_positions": 20}),
+    "deberta, c2p": ("deberta", ENCODER, {**DEBERTA, "pos_att_type": ["c2p"]}),
     "deberta-v2": ("deberta-v2", ENCODER, DEBERTA),
     "deberta-v2, own projections": ("deberta-v2", ENCODER, {**DEBERTA, "share_att_key": False,
                                                             "position_buckets": -1,
@@ -94,10 +96,10 @@ MODELS = {
 }
 # Models that were accepted and failed in their first forward pass, or that are served in part.
 for kind in (
-        "bigbird_pegasus", "canary", "cohere_asr", "deberta", "deepseek_v4", "doge", "git",
+        "bigbird_pegasus", "canary", "cohere_asr", "deepseek_v4", "doge", "git",
         "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "longt5", "maskformer",
         "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "sam", "sam_vision_model",
-        "seamless_m4t", "seamless_m4t_v2", "sew-d", "speecht5", "swin", "swinv2", "t5gemma2",
+        "seamless_m4t", "seamless_m4t_v2", "speecht5", "swin", "swinv2", "t5gemma2",
         "udop", "vits", "wav2vec2-bert", "wavlm", "xlnet"):
     MODELS[kind] = kind, SWEPT, {}
 for kind, name, values in (
@@ -106,6 +108,9 @@ for kind, name, values in (
         ("longt5", "encoder_attention_type", ("transient-global",))):
     for value in values:
         MODELS[f"{kind}, {value}"] = kind, SWEPT, {name: value}
+MODELS["sew-d"] = "sew-d", SWEPT, dict(position_buckets=8, max_position_embeddings=32)
+MODELS["sew-d, own projections"] = "sew-d", SWEPT, dict(
+    position_buckets=-1, max_relative_positions=9, share_att_key=False, pos_att_type=("p2c",))
 # Types that this transformers does not have.
 MODELS = {name: entry for name, entry in MODELS.items()
           if entry[1] != SWEPT or entry[0] in swept.MODEL_MAPPING_NAMES}
