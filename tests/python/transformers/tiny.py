@@ -90,6 +90,11 @@ MODELS = {
         **{**T5, "num_layers": 2}, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1,
         # With one expert, rounding chooses no other.
         num_experts=1, expert_capacity=64, router_jitter_noise=0.0)),
+    "longt5": ("longt5", PAIR, {**T5, "local_radius": 5}),
+    "longt5, transient-global": ("longt5", PAIR, {
+        **T5, "local_radius": 5, "global_block_size": 4,
+        "encoder_attention_type": "transient-global"}),
+    "pop2piano": ("pop2piano", PAIR, T5),
     "bart": ("bart", PAIR, dict(d_model=64, encoder_layers=2, decoder_layers=2,
                                 encoder_attention_heads=4, decoder_attention_heads=4,
                                 encoder_ffn_dim=96, decoder_ffn_dim=96, dropout=0.0)),
@@ -97,15 +102,14 @@ MODELS = {
 # Models that were accepted and failed in their first forward pass, or that are served in part.
 for kind in (
         "bigbird_pegasus", "canary", "cohere_asr", "deepseek_v4", "doge", "git",
-        "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "longt5", "maskformer",
+        "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "maskformer",
         "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "sam", "sam_vision_model",
         "seamless_m4t", "seamless_m4t_v2", "speecht5", "swin", "swinv2", "t5gemma2",
         "udop", "vits", "wav2vec2-bert", "wavlm", "xlnet"):
     MODELS[kind] = kind, SWEPT, {}
 for kind, name, values in (
         ("wav2vec2-bert", "position_embeddings_type", ("relative", "rotary")),
-        ("wav2vec2-conformer", "position_embeddings_type", ("relative", "rotary")),
-        ("longt5", "encoder_attention_type", ("transient-global",))):
+        ("wav2vec2-conformer", "position_embeddings_type", ("relative", "rotary"))):
     for value in values:
         MODELS[f"{kind}, {value}"] = kind, SWEPT, {name: value}
 MODELS["sew-d"] = "sew-d", SWEPT, dict(position_buckets=8, max_position_embeddings=32)

@@ -23,12 +23,17 @@ def _by(module):
 
 
 # Without a bias the layer would make zeros of heads x queries x keys.
-@replaces("T5Attention.compute_bias", "t5", by=_by, when=_asks, has_relative_attention_bias=True)
-@replaces("MT5Attention.compute_bias", "mt5", by=_by, when=_asks, has_relative_attention_bias=True)
-@replaces("UMT5Attention.compute_bias", "umt5", by=_by, when=_asks,
-          has_relative_attention_bias=True)
-@replaces("SwitchTransformersAttention.compute_bias", "switch_transformers", by=_by, when=_asks,
-          has_relative_attention_bias=True)
+_HERE = dict(by=_by, when=_asks, has_relative_attention_bias=True)
+
+
+@replaces("T5Attention.compute_bias", "t5", **_HERE)
+@replaces("MT5Attention.compute_bias", "mt5", **_HERE)
+@replaces("UMT5Attention.compute_bias", "umt5", **_HERE)
+@replaces("SwitchTransformersAttention.compute_bias", "switch_transformers", **_HERE)
+@replaces("LongT5Attention.compute_bias", "longt5", **_HERE)
+@replaces("Pop2PianoAttention.compute_bias", "pop2piano", **_HERE)
+@replaces("Pix2StructTextAttention.compute_bias", "pix2struct", **_HERE)
+@replaces("UdopAttention.compute_bias", "udop", **_HERE)
 def _table(module, *_, **__):
     if not before(module, "has_relative_attention_bias"):
         return next(module.parameters()).new_zeros(0)
