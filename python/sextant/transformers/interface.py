@@ -192,7 +192,7 @@ def method_of(module, position_bias):
             f", but got a bias by query and key, {list(position_bias.shape)}")
     options = {"buckets": position_bias.size(0),
                "max_distance": module.relative_attention_max_distance,
-               "bidirectional": not module.is_decoder}
+               "bidirectional": not getattr(module, "is_decoder", True)}
     return "t5", options, None, (position_bias,)
 
 

@@ -24,7 +24,8 @@ class Ranges(torch.Tensor):
     """Ranges where transformers expects a mask: int64 [1 or batch, 1, queries, 4]. The columns are
     the keys [first, last) that a query sees, the key row at the query's own position, and the
     position of key row 0, which padding before a sequence and dropped rows of a cache move. A layer
-    may hand them on; anything that would compute with them as with a mask is a ModelError."""
+    may hand them on, or crop them to its keys; anything that would compute with them as with a mask
+    is a ModelError."""
 
     # Functions that copy, move or describe it; those with one underscore are torch's own.
     PASSED_ON = frozenset((
@@ -37,12 +38,18 @@ class Ranges(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = func.__name__
-        if name == "to" and torch.bool in args[1:]:  # of a mask that was bool already
-            return args[0]
+        if name == "to" and torch.bool in args[1:] or name == "__getitem__" and _crops(args[1]):
+            return args[0]  # a mask would be bool already; ``view_of`` checks that keys are enough
         if name not in cls.PASSED_ON and (name.startswith("__") or not name.startswith("_")):
             raise ModelError("attention_mask: expected a layer that hands its mask on to the "
                              f"attention interface, but it computes with it ({name})")
         return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def _crops(index):
+    """Whether an index takes the first keys of a mask."""
+    return (isinstance(index, tuple) and len(index) == 4 and index[:3] == (slice(None),) * 3 and
+            isinstance(index[3], slice) and not index[3].start and index[3].step is None)
 
 
 @dataclass

@@ -103,7 +103,7 @@ MODELS = {
 for kind in (
         "bigbird_pegasus", "canary", "cohere_asr", "deepseek_v4", "doge", "git",
         "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "maskformer",
-        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "sam", "sam_vision_model",
+        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "pix2struct", "sam", "sam_vision_model",
         "seamless_m4t", "seamless_m4t_v2", "speecht5", "swin", "swinv2", "t5gemma2",
         "udop", "vits", "wav2vec2-bert", "wavlm", "xlnet"):
     MODELS[kind] = kind, SWEPT, {}
@@ -117,9 +117,11 @@ MODELS["sew-d, own projections"] = "sew-d", SWEPT, dict(
     position_buckets=-1, max_relative_positions=9, share_att_key=False, pos_att_type=("p2c",))
 # Types that this transformers does not have.
 MODELS = {name: entry for name, entry in MODELS.items()
-          if entry[1] != SWEPT or entry[0] in swept.MODEL_MAPPING_NAMES}
+          if entry[1] != SWEPT or entry[0] in swept.CONFIG_MAPPING_NAMES}
 CLASSES = {CAUSAL: transformers.AutoModelForCausalLM, ENCODER: transformers.AutoModel,
            PAIR: transformers.AutoModelForSeq2SeqLM}
+# Models of one kind that no class of CLASSES knows.
+MODEL_CLASSES = {"pop2piano": transformers.Pop2PianoForConditionalGeneration}
 
 
 @functools.lru_cache(maxsize=2)
@@ -145,7 +147,9 @@ def build(name, **more):
     torch.manual_seed(0)
     own = given.pop("attn_implementation", "eager")
     config = transformers.AutoConfig.for_model(kind, **given)
-    model = CLASSES[form].from_config(config, attn_implementation=own).eval()
+    model_class = MODEL_CLASSES.get(kind)
+    make = model_class._from_config if model_class else CLASSES[form].from_config
+    model = make(config, attn_implementation=own).eval()
     with torch.no_grad():
         for parameter_name, x in model.named_parameters():
             if x.dim() == 2:
