@@ -112,6 +112,7 @@ for kind, name, values in (
         ("wav2vec2-conformer", "position_embeddings_type", ("relative", "rotary"))):
     for value in values:
         MODELS[f"{kind}, {value}"] = kind, SWEPT, {name: value}
+MODELS["layoutlmv3, without page"] = "layoutlmv3", SWEPT, dict(has_spatial_attention_bias=False)
 MODELS["sew-d"] = "sew-d", SWEPT, dict(position_buckets=8, max_position_embeddings=32)
 MODELS["sew-d, own projections"] = "sew-d", SWEPT, dict(
     position_buckets=-1, max_relative_positions=9, share_att_key=False, pos_att_type=("p2c",))

@@ -9,7 +9,7 @@ import torch
 
 from sextant._attention import attention
 from sextant.transformers.swap import refuse_weights, replaces
-from sextant.transformers.terms import heads_of
+from sextant.transformers.terms import heads_of, joined
 
 
 def _qkv(module, *inputs):
@@ -53,16 +53,14 @@ def _attend_to_sums(module, hidden_states, mask=None, position_bias=None, output
     if mask is None:
         mask = torch.ones(hidden_states.shape[:2], device=hidden_states.device)
     q, k, v = _qkv(module, *[hidden_states] * 3)
-    out, lse = _local(module, q, k, v, mask != 0, tables[0], return_lse=True)
+    parts = [_local(module, q, k, v, mask != 0, tables[0], return_lse=True)]
     blocks, shown = sys.modules[type(module).__module__]._make_global_fixed_block_ids(
         mask, module.global_block_size)
     if shown.size(1):
         sums = module.global_input_layer_norm(_sums(hidden_states, blocks.long(), shown.size(1)))
         _, k, v = _qkv(module, sums, sums, sums)
-        side, side_lse = _by_blocks(module, q, k, v, blocks, shown == 1, tables[1])
-        # A query that sees no key has lse -infinity.
-        share = (side_lse.clamp(min=-1e30) - lse.clamp(min=-1e30)).sigmoid()[..., None]
-        out = out + share.to(out.dtype) * (side - out)
+        parts.append(_by_blocks(module, q, k, v, blocks, shown == 1, tables[1]))
+    out = joined(parts)
     return module.o(out.transpose(1, 2).flatten(2)), tables
 
 

@@ -33,7 +33,6 @@ _HERE = dict(by=_by, when=_asks, has_relative_attention_bias=True)
 @replaces("LongT5Attention.compute_bias", "longt5", **_HERE)
 @replaces("Pop2PianoAttention.compute_bias", "pop2piano", **_HERE)
 @replaces("Pix2StructTextAttention.compute_bias", "pix2struct", **_HERE)
-@replaces("UdopAttention.compute_bias", "udop", **_HERE)
 def _table(module, *_, **__):
     if not before(module, "has_relative_attention_bias"):
         return next(module.parameters()).new_zeros(0)
