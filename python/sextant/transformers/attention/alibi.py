@@ -47,6 +47,13 @@ def _bloom(module, hidden_states, residual, alibi, attention_mask, layer_past=No
     return out + residual, None
 
 
+@replaces("MptModel", "mpt")
+def _mpt_model(module, *arguments, **named):
+    """Its layers are not told whether weights are asked for."""
+    refuse_weights(module, named.get("output_attentions"))
+    return type(module).forward(module, *arguments, **named)
+
+
 @replaces("MptAttention", "mpt", by="alibi", ranges=True)
 def _mpt(module, hidden_states, position_bias, cache=None, attention_mask=None,
          past_key_values=None, cache_position=None, **_):
