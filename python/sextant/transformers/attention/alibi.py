@@ -6,23 +6,11 @@ models add a bias by key. Falcon without ALiBi rotates queries and keys.
 import sys
 
 import torch
-from transformers import masking_utils
 
 from sextant.transformers import masks
 from sextant.transformers.errors import ModelError
 from sextant.transformers.swap import refuse_head_mask, refuse_weights, replaces
 from sextant.transformers.terms import attend, cached, heads_of
-
-
-def _makes_mask(module):
-    return hasattr(type(module), "_update_causal_mask")  # before transformers 5
-
-
-@replaces("BloomModel._update_causal_mask", "bloom", when=_makes_mask)
-@replaces("FalconModel._update_causal_mask", "falcon", when=_makes_mask)
-def _mask(module, attention_mask, hidden_states, cache_position, past_key_values, *_):
-    return masking_utils.create_causal_mask(module.config, hidden_states, attention_mask,
-                                            cache_position, past_key_values)
 
 
 def _projects_at_once(module):
