@@ -177,6 +177,8 @@ def _in_view(query, key, value, view, method, named):
         return query.new_zeros(*query.shape[:3], value.size(3))
     if view.keys != (0, key.size(2)):
         key, value = key[:, :, first:last], value[:, :, first:last]
+        if named.get("key_bias") is not None:
+            named = {**named, "key_bias": named["key_bias"][..., first:last]}
     place = dict(view.arguments)
     if method.places and "packed_queries" not in place:
         place["first_key"] = view.origins[0] + first
@@ -211,7 +213,7 @@ def method_of(module, position_bias):
             f", but got a bias by query and key, {list(position_bias.shape)}")
     options = {"buckets": position_bias.size(0),
                "max_distance": module.relative_attention_max_distance,
-               "bidirectional": not module.is_decoder}
+               "bidirectional": not getattr(module, "is_decoder", True)}
     return "t5", options, None, (position_bias,)
 
 

@@ -31,7 +31,8 @@ class Ranges(torch.Tensor):
     """Ranges where transformers expects a mask: int64 [1 or batch, 1, queries, 4]. The columns are
     the keys [first, last) that a query sees, the key row at the query's own position, and the
     position of key row 0, which padding before a sequence and dropped rows of a cache move. A layer
-    may hand them on; anything that would compute with them as with a mask is a ModelError."""
+    may hand them on, or crop them to its keys; anything that would compute with them as with a mask
+    is a ModelError."""
 
     # Functions that copy, move or describe it; those with one underscore are torch's own.
     PASSED_ON = frozenset((
@@ -44,10 +45,18 @@ class Ranges(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = func.__name__
+        if name == "to" and torch.bool in args[1:] or name == "__getitem__" and _crops(args[1]):
+            return args[0]  # a mask would be bool already; ``view_of`` checks that keys are enough
         if name not in cls.PASSED_ON and (name.startswith("__") or not name.startswith("_")):
             raise ModelError("attention_mask: expected a layer that hands its mask on to the "
                              f"attention interface, but it computes with it ({name})")
         return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def _crops(index):
+    """Whether an index takes the first keys of a mask."""
+    return (isinstance(index, tuple) and len(index) == 4 and index[:3] == (slice(None),) * 3 and
+            isinstance(index[3], slice) and not index[3].start and index[3].step is None)
 
 
 @dataclass
@@ -104,6 +113,9 @@ def _of_values(batch_size, q_length, kv_length, q_offset, kv_offset, cache_posit
     parts = [mask[:1] if mask.stride(0) == 0 else mask for mask in parts]
     ranges = [_ranges(mask) for mask in parts]
     if any(part is None for part in ranges):
+        one = parts[0][:, :, :1]
+        if all(bool((mask == one).all()) for mask in parts):  # all queries see the same keys
+            return one.expand(batch_size, -1, -1, -1)
         mask = torch.cat([mask.expand(batch_size, 1, -1, -1) for mask in parts], 2)
         mask._sextant_first_query = q_offset - kv_offset
         return mask

@@ -27,7 +27,9 @@ class Replacement:
     """function(module, ...) for a method of a class in some folders of transformers' models. by:
     the method of Sextant that computes the layer, for ``served``, or a function of the module; None
     for a part of one. when: tells by a module whether it has the attention that the function
-    computes; it may raise ModelError, for what cannot be served. values: of further attributes."""
+    computes; it may raise ModelError, for what cannot be served. ranges: whether the model's code
+    hands on the masks of the attention interface, ``masks.Ranges``, though it computes attention
+    itself. values: of further attributes."""
 
     kind: str
     name: str
@@ -35,6 +37,7 @@ class Replacement:
     function: Any
     by: Any
     when: Callable[[Any], bool]
+    ranges: bool
     values: dict[str, Any]
 
 
@@ -42,7 +45,7 @@ _REPLACEMENTS: dict[str, list[Replacement]] = {}  # by name of the class
 
 
 def replaces(target: str, *folders: str, by: Any = None,
-             when: Callable[[Any], bool] = lambda module: True,
+             when: Callable[[Any], bool] = lambda module: True, ranges: bool = False,
              **values: Any) -> Callable[[Any], Any]:
     """Registers a function for target, a class or Class.method (by default forward), in folders of
     transformers' models: a ``Replacement``."""
@@ -50,7 +53,7 @@ def replaces(target: str, *folders: str, by: Any = None,
 
     def register(function):
         _REPLACEMENTS.setdefault(kind, []).append(
-            Replacement(kind, name or "forward", folders, function, by, when, values))
+            Replacement(kind, name or "forward", folders, function, by, when, ranges, values))
         return function
     return register
 
@@ -79,12 +82,12 @@ def all_replacements() -> list[Replacement]:
     return [one for kinds in _load().values() for one in kinds]
 
 
-def swap(model) -> bool:
-    """Replaces what it can in a model, and tells whether there was something."""
-    found = False
+def swap(model) -> list[Replacement]:
+    """Replaces what it can in a model, and returns by what."""
+    found = []
     for module in list(model.modules()):
         for one in replacements_of(module):
-            found = True
+            found.append(one)
             put(module, one.name, functools.partial(one.function, module))
             for name, value in one.values.items():
                 put(module, name, value)
@@ -127,3 +130,10 @@ def refuse_weights(module, output_attentions=None):
     if output_attentions or getattr(getattr(module, "config", None), "output_attentions", False):
         raise ModelError("output_attentions: expected False, as Sextant computes no matrix of "
                          "attention weights, but got True")
+
+
+def refuse_head_mask(head_mask=None):
+    """Raises ModelError for a mask of heads, which transformers has before 5."""
+    if head_mask is not None:
+        raise ModelError("head_mask: expected None, as Sextant computes no matrix of attention "
+                         "weights, but got a tensor")

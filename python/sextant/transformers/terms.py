@@ -78,3 +78,21 @@ def _by_values(module, query, key, value, mask, terms, named, first_query):
 def heads_of(x, heads):
     """[batch, rows, heads * columns] as [batch, heads, rows, columns]."""
     return x.unflatten(2, (heads, -1)).transpose(1, 2)
+
+
+def cached(module, cache, k, v, cache_position=None):
+    """Key and value rows with those of a cache, if there is one. cache_position: for transformers
+    before 5."""
+    if cache is None:
+        return k, v
+    more = () if cache_position is None else ({"cache_position": cache_position},)
+    return cache.update(k, v, module.layer_idx, *more)
+
+
+def joined(parts):
+    """Attention to keys in some parts: parts are pairs of a result [batch, heads, queries, columns]
+    and the logarithm of its sum of exponentials, -infinity without a key."""
+    if len(parts) == 1:
+        return parts[0][0]
+    shares = torch.stack([lse for _, lse in parts]).clamp(min=-1e30).softmax(0)
+    return sum(share[..., None].to(out.dtype) * out for share, (out, _) in zip(shares, parts))

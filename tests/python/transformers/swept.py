@@ -134,9 +134,13 @@ CONFIGS = {"sam": sam_config,
                vocab_size=99, max_position_embeddings=80, coordinate_size=11, shape_size=10,
                input_size=32, patch_size=8, rel_pos_bins=16, max_rel_pos=32, rel_2d_pos_bins=16,
                max_rel_2d_pos=64)}
-MODEL_CLASSES = {"speecht5": "SpeechT5ForSpeechToText", "udop": "UdopForConditionalGeneration"}
+MODEL_CLASSES = {"speecht5": "SpeechT5ForSpeechToText", "udop": "UdopForConditionalGeneration",
+                 "pix2struct": "Pix2StructForConditionalGeneration"}
+PATCHES = torch.linspace(-1, 1, 2 * 20 * 770).view(2, 20, 770)
+PATCHES[..., :2] = torch.arange(2 * 20 * 2).view(2, 20, 2) % 9  # places
 MORE_INPUTS = {"sam": {"pixel_values": torch.linspace(-1, 1, 2 * 3 * 64 * 64).view(2, 3, 64, 64),
                        "input_points": torch.full((2, 1, 2, 2), 30.0)},
+               "pix2struct": {"flattened_patches": PATCHES},
                "layoutlmv3": {"bbox": BOXES,
                               "pixel_values": torch.linspace(-1, 1, 6144).view(2, 3, 32, 32)},
                "udop": {"bbox": BOXES / 99,
@@ -146,7 +150,7 @@ MORE_INPUTS = {"sam": {"pixel_values": torch.linspace(-1, 1, 2 * 3 * 64 * 64).vi
 def build(kind, **fields):
     """A small base model of a type, and inputs that it computes. fields: of its configuration.
     Raises ValueError if there are none."""
-    name = MODEL_CLASSES.get(kind, MODEL_MAPPING_NAMES[kind])
+    name = MODEL_CLASSES.get(kind) or MODEL_MAPPING_NAMES[kind]
     model_class = getattr(transformers, name if isinstance(name, str) else name[0])
     config = CONFIGS[kind]() if kind in CONFIGS else shrink(
         getattr(transformers, CONFIG_MAPPING_NAMES[kind])())
@@ -219,7 +223,7 @@ def alarm(*_):
 def main():
     signal.signal(signal.SIGALRM, alarm)
     counts = {}
-    for kind in sys.argv[1:] or sorted(MODEL_MAPPING_NAMES):
+    for kind in sys.argv[1:] or sorted({*MODEL_MAPPING_NAMES, *MODEL_CLASSES}):
         signal.alarm(60)
         try:
             text = outcome(kind)

@@ -68,13 +68,17 @@ MODELS = {
     "gpt2": ("gpt2", CAUSAL, dict(n_embd=64, n_head=4, n_layer=3, resid_pdrop=0.0, embd_pdrop=0.0,
                                   attn_pdrop=0.0)),
     "falcon": ("falcon", CAUSAL, dict(new_decoder_architecture=True, num_kv_heads=2)),
+    "falcon, alibi": ("falcon", CAUSAL, dict(new_decoder_architecture=False, multi_query=True,
+                                             alibi=True, attn_implementation="sdpa")),
     "gptj": ("gptj", CAUSAL, dict(n_embd=64, n_head=4, n_layer=3, rotary_dim=8)),
-    "bloom": ("bloom", CAUSAL, dict(n_layer=3, n_head=4)),
+    "bloom": ("bloom", CAUSAL, dict(n_layer=3, n_head=4, hidden_dropout=0.0)),
     "mpt": ("mpt", CAUSAL, dict(d_model=64, n_heads=4, n_layers=3, max_seq_len=256)),
     "bert": ("bert", ENCODER, NO_DROPOUT),
     "roberta": ("roberta", ENCODER, NO_DROPOUT),
     "modernbert": ("modernbert", ENCODER, dict(local_attention=16, global_attn_every_n_layers=2)),
     "mpnet": ("mpnet", ENCODER, NO_DROPOUT),
+    "deberta": ("deberta", ENCODER, {**DEBERTA, "max_relative_positions": 20}),
+    "deberta, c2p": ("deberta", ENCODER, {**DEBERTA, "pos_att_type": ["c2p"]}),
     "deberta-v2": ("deberta-v2", ENCODER, DEBERTA),
     "deberta-v2, own projections": ("deberta-v2", ENCODER, {**DEBERTA, "share_att_key": False,
                                                             "position_buckets": -1,
@@ -86,29 +90,39 @@ MODELS = {
         **{**T5, "num_layers": 2}, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1,
         # With one expert, rounding chooses no other.
         num_experts=1, expert_capacity=64, router_jitter_noise=0.0)),
+    "longt5": ("longt5", PAIR, {**T5, "local_radius": 5}),
+    "longt5, transient-global": ("longt5", PAIR, {
+        **T5, "local_radius": 5, "global_block_size": 4,
+        "encoder_attention_type": "transient-global"}),
+    "pop2piano": ("pop2piano", PAIR, T5),
     "bart": ("bart", PAIR, dict(d_model=64, encoder_layers=2, decoder_layers=2,
                                 encoder_attention_heads=4, decoder_attention_heads=4,
                                 encoder_ffn_dim=96, decoder_ffn_dim=96, dropout=0.0)),
 }
 # Models that were accepted and failed in their first forward pass, or that are served in part.
 for kind in (
-        "bigbird_pegasus", "canary", "cohere_asr", "deberta", "deepseek_v4", "doge", "git",
-        "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "longt5", "maskformer",
-        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "sam", "sam_vision_model",
-        "seamless_m4t", "seamless_m4t_v2", "sew-d", "speecht5", "swin", "swinv2", "t5gemma2",
+        "bigbird_pegasus", "canary", "cohere_asr", "deepseek_v4", "doge", "git",
+        "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "maskformer",
+        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "pix2struct", "sam", "sam_vision_model",
+        "seamless_m4t", "seamless_m4t_v2", "speecht5", "swin", "swinv2", "t5gemma2",
         "udop", "vits", "wav2vec2-bert", "wavlm", "xlnet"):
     MODELS[kind] = kind, SWEPT, {}
 for kind, name, values in (
         ("wav2vec2-bert", "position_embeddings_type", ("relative", "rotary")),
-        ("wav2vec2-conformer", "position_embeddings_type", ("relative", "rotary")),
-        ("longt5", "encoder_attention_type", ("transient-global",))):
+        ("wav2vec2-conformer", "position_embeddings_type", ("relative", "rotary"))):
     for value in values:
         MODELS[f"{kind}, {value}"] = kind, SWEPT, {name: value}
+MODELS["layoutlmv3, without page"] = "layoutlmv3", SWEPT, dict(has_spatial_attention_bias=False)
+MODELS["sew-d"] = "sew-d", SWEPT, dict(position_buckets=8, max_position_embeddings=32)
+MODELS["sew-d, own projections"] = "sew-d", SWEPT, dict(
+    position_buckets=-1, max_relative_positions=9, share_att_key=False, pos_att_type=("p2c",))
 # Types that this transformers does not have.
 MODELS = {name: entry for name, entry in MODELS.items()
-          if entry[1] != SWEPT or entry[0] in swept.MODEL_MAPPING_NAMES}
+          if entry[1] != SWEPT or entry[0] in swept.CONFIG_MAPPING_NAMES}
 CLASSES = {CAUSAL: transformers.AutoModelForCausalLM, ENCODER: transformers.AutoModel,
            PAIR: transformers.AutoModelForSeq2SeqLM}
+# Models of one kind that no class of CLASSES knows.
+MODEL_CLASSES = {"pop2piano": transformers.Pop2PianoForConditionalGeneration}
 
 
 @functools.lru_cache(maxsize=2)
@@ -132,8 +146,11 @@ def build(name, **more):
         given = {key: value for key, value in given.items() if key not in COMMON or key in fields}
         given.setdefault("vocab_size", VOCABULARY)
     torch.manual_seed(0)
+    own = given.pop("attn_implementation", "eager")
     config = transformers.AutoConfig.for_model(kind, **given)
-    model = CLASSES[form].from_config(config, attn_implementation="eager").eval()
+    model_class = MODEL_CLASSES.get(kind)
+    make = model_class._from_config if model_class else CLASSES[form].from_config
+    model = make(config, attn_implementation=own).eval()
     with torch.no_grad():
         for parameter_name, x in model.named_parameters():
             if x.dim() == 2:
