@@ -79,11 +79,19 @@ def serve(model):
     """Does the work of ``accelerate`` for one PreTrainedModel, without a trial."""
     swapped = swap.swap(model)
     if not type(model)._can_set_attn_implementation() and swapped:
+        for part in model.modules():  # such as a language model beside layers for pictures
+            if (isinstance(part, PreTrainedModel) and type(part)._can_set_attn_implementation()
+                    and attention_modules(part)):
+                _ask_interface(part)
         return
     refuse_unserved(model)
     if not attention_modules(model) and not swapped:
         raise ModelError(f"{type(model).__name__}: expected layers that ask transformers' "
                          "attention interface, but there are none")
+    _ask_interface(model)
+
+
+def _ask_interface(model):
     before = implementations(model)
     set_implementation(model, NAME)
     if BEFORE not in model.__dict__:

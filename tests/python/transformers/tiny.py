@@ -13,6 +13,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+import pictures  # noqa: E402
 import swept  # noqa: E402
 
 torch.set_num_threads(1)
@@ -94,8 +95,8 @@ MODELS = {
 for kind in (
         "bigbird_pegasus", "canary", "cohere_asr", "deberta", "deepseek_v4", "doge", "git",
         "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "longt5", "maskformer",
-        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "sam", "sam_vision_model",
-        "seamless_m4t", "seamless_m4t_v2", "sew-d", "speecht5", "swin", "swinv2", "t5gemma2",
+        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "sam_vision_model",
+        "seamless_m4t", "seamless_m4t_v2", "sew-d", "speecht5", "t5gemma2",
         "udop", "vits", "wav2vec2-bert", "wavlm", "xlnet"):
     MODELS[kind] = kind, SWEPT, {}
 for kind, name, values in (
@@ -104,9 +105,12 @@ for kind, name, values in (
         ("longt5", "encoder_attention_type", ("transient-global",))):
     for value in values:
         MODELS[f"{kind}, {value}"] = kind, SWEPT, {name: value}
+for name, (kind, fields) in {**{kind: (kind, {}) for kind in pictures.CONFIGS},
+                             **pictures.VARIANTS}.items():
+    MODELS[name] = kind, SWEPT, fields
 # Types that this transformers does not have.
 MODELS = {name: entry for name, entry in MODELS.items()
-          if entry[1] != SWEPT or entry[0] in swept.MODEL_MAPPING_NAMES}
+          if entry[1] != SWEPT or entry[0] in swept.CONFIG_MAPPING_NAMES}
 CLASSES = {CAUSAL: transformers.AutoModelForCausalLM, ENCODER: transformers.AutoModel,
            PAIR: transformers.AutoModelForSeq2SeqLM}
 
