@@ -10,10 +10,11 @@ def normal(*shape):
 
 IMAGE = dict(image_size=64, patch_size=8)
 WINDOWS = dict(image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4],
-               window_size=4)
+               window_size=4, initializer_range=0.2)
 # 10 x 10 places in windows of 4: with padding.
 VISION = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, output_channels=32,
-              mlp_dim=96, image_size=80, patch_size=8, window_size=4, global_attn_indexes=[1])
+              mlp_dim=96, image_size=80, patch_size=8, window_size=4, global_attn_indexes=[1],
+              initializer_range=0.1)  # its default is 1e-10
 GRID = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
             image_size=(32, 32), patch_size=8, layer_scale_init_value=1.0)
 TEXT = dict(vocab_size=99, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
@@ -68,6 +69,7 @@ def with_picture(places, image_token, size=64):
 CONFIGS = {
     "sam": sam,
     "sam_hq": lambda: sam("SamHQ"),
+    "sam_vision_model": lambda: transformers.SamVisionConfig(**VISION, num_pos_feats=16),
     "vitdet": vitdet,
     "seggpt": lambda: transformers.SegGptConfig(
         hidden_size=64, num_hidden_layers=2, num_attention_heads=4, image_size=(64, 32),
@@ -102,7 +104,7 @@ INPUTS = {
     "got_ocr2": with_picture(4, 98),
     "sam": POINTS, "sam_hq": POINTS,
     "seggpt": {"prompt_pixel_values": normal(2, 3, 32, 32), "prompt_masks": normal(2, 3, 32, 32)},
-    **dict.fromkeys(("pp_formulanet", "slanext"), {"pixel_values": normal(2, 3, 80, 80)}),
+    **dict.fromkeys(("sam_vision_model", "pp_formulanet", "slanext"), {"pixel_values": normal(2, 3, 80, 80)}),
     "clap": {"input_features": normal(2, 1, 128, 32)},
 }
 # Name -> (type, further fields of its configuration).

@@ -41,6 +41,7 @@ def _table(module, window_size, *_, **__):
     return torch.cat([places, table[-3:, None].expand(-1, sizes[1], -1)]).as_subclass(_Table)
 
 
+@torch.compiler.disable  # its sizes are options of the method
 def _attend(module, q, k, v, table, scale, dropout):
     table = table.as_subclass(torch.Tensor)
     grid = [table.size(0) // 2 - 1, (table.size(1) + 1) // 2]
