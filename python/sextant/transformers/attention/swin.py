@@ -4,6 +4,7 @@ Swin v2 computes the table by a network, and divides queries and keys by their l
 
 import math
 
+import torch
 from torch.nn.functional import normalize
 
 from sextant._attention import attention
@@ -12,12 +13,33 @@ from sextant.transformers.swap import refuse_weights, replaces
 from sextant.transformers.terms import heads_of
 
 
-def _attend(module, q, k, v, table, window, windows_mask, scale, dropout):
-    """[windows, rows, columns] of q, k and v [windows, heads, rows, columns]. windows_mask [windows
-    of a picture, rows, rows] is 0 where a key is shown."""
-    mask = None
-    if windows_mask is not None:
-        mask = (windows_mask == 0).unsqueeze(1).repeat(q.size(0) // windows_mask.size(0), 1, 1, 1)
+@replaces("SwinLayer.get_attn_mask", "swin")
+@replaces("DonutSwinLayer.get_attn_mask", "donut")
+@replaces("MaskFormerSwinLayer.get_attn_mask", "maskformer")
+@replaces("ClapAudioLayer.get_attn_mask", "clap")
+@replaces("Swinv2Layer.get_attn_mask", "swinv2")
+@replaces("Swin2SRLayer.get_attn_mask", "swin2sr")
+def _shown(module, *sizes, device=None, **_):
+    """Which keys a query sees, bool [windows, rows, rows], instead of numbers to add: those of its
+    own part of a picture that is shifted in a circle."""
+    size, shift = module.window_size, module.shift_size
+    if shift <= 0:
+        return None
+    parts = []
+    for n in sizes[0] if isinstance(sizes[0], tuple) else sizes:
+        place = torch.arange(n, device=device)
+        parts.append((place >= n - size).int() + (place >= n - shift))
+    part = 3 * parts[0][:, None] + parts[1]
+    part = part.unfold(0, size, size).unfold(1, size, size).flatten(2).flatten(0, 1)
+    return part[:, :, None] == part[:, None]
+
+
+def _attend(module, q, k, v, table, window, shown, scale, dropout):
+    """[windows, rows, columns] of q, k and v [windows, heads, rows, columns]. The windows are those
+    of one picture after the other, shown those of one."""
+    mask = None if shown is None else shown.unsqueeze(1)
+    if mask is not None and mask.size(0) != q.size(0):
+        mask = mask.repeat(q.size(0) // mask.size(0), 1, 1, 1)
     out = attention(q, k, v, "swin", parameters=[table], options={"window": list(window)},
                     causal=False, scale=scale, mask=mask,
                     dropout_p=dropout if module.training else 0.0)
