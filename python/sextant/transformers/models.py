@@ -81,12 +81,20 @@ def serve(model):
     swapped = swap.swap(model)
     own = swapped and not type(model)._can_set_attn_implementation()
     if own and not any(one.ranges for one in swapped):
+        for part in model.modules():  # such as a language model beside layers for pictures
+            if (isinstance(part, PreTrainedModel) and type(part)._can_set_attn_implementation()
+                    and attention_modules(part)):
+                _ask_interface(part)
         return
     if not own:
         refuse_unserved(model)
     if not attention_modules(model) and not swapped:
         raise ModelError(f"{type(model).__name__}: expected layers that ask transformers' "
                          "attention interface, but there are none")
+    _ask_interface(model, own)
+
+
+def _ask_interface(model, own=False):
     before = implementations(model)
     if own:  # transformers would refuse
         set_implementations(model, dict.fromkeys(before, NAME))

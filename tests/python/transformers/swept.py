@@ -22,6 +22,8 @@ from transformers.configuration_utils import PretrainedConfig  # noqa: E402
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES  # noqa: E402
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES  # noqa: E402
 
+import pictures  # noqa: E402
+
 HIDDEN, HEADS, LAYERS, INNER, VOCABULARY, ROWS = 64, 4, 2, 96, 99, 128
 # Field of a configuration -> its small value, where the default is a number.
 FIELDS = {
@@ -109,37 +111,21 @@ def first_tensor(out):
     return out[0] if isinstance(out[0], torch.Tensor) else first_tensor(out[0])
 
 
-def sam_config():
-    """Its parts have sizes that follow from each other."""
-    image = dict(image_size=64, patch_size=8)
-    return transformers.SamConfig(
-        vision_config=dict(hidden_size=64, num_pos_feats=16, output_channels=32,
-                           num_hidden_layers=2, num_attention_heads=4, mlp_dim=96, window_size=4,
-                           global_attn_indexes=[1], **image),
-        prompt_encoder_config=dict(hidden_size=32, **image),
-        mask_decoder_config=dict(hidden_size=32, num_attention_heads=4, mlp_dim=64,
-                                 num_hidden_layers=2, iou_head_hidden_dim=32))
-
-
-WINDOWS = dict(image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4],
-               window_size=4)
 BOXES = (torch.arange(2 * 32 * 2) * 7 % 40).view(2, 32, 2)
 BOXES = torch.cat([BOXES, BOXES + 40], 2)
 # Types that the rule does not fit: a configuration, or fields; a class; further inputs.
-CONFIGS = {"sam": sam_config,
-           "swin": lambda: transformers.SwinConfig(**WINDOWS),
-           "swinv2": lambda: transformers.Swinv2Config(**WINDOWS),
+CONFIGS = {**pictures.CONFIGS,
            "layoutlmv3": lambda: transformers.LayoutLMv3Config(
                hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
                vocab_size=99, max_position_embeddings=80, coordinate_size=11, shape_size=10,
                input_size=32, patch_size=8, rel_pos_bins=16, max_rel_pos=32, rel_2d_pos_bins=16,
                max_rel_2d_pos=64)}
-MODEL_CLASSES = {"speecht5": "SpeechT5ForSpeechToText", "udop": "UdopForConditionalGeneration",
+MODEL_CLASSES = {**pictures.CLASSES, "speecht5": "SpeechT5ForSpeechToText",
+                 "udop": "UdopForConditionalGeneration",
                  "pix2struct": "Pix2StructForConditionalGeneration"}
 PATCHES = torch.linspace(-1, 1, 2 * 20 * 770).view(2, 20, 770)
 PATCHES[..., :2] = torch.arange(2 * 20 * 2).view(2, 20, 2) % 9  # places
-MORE_INPUTS = {"sam": {"pixel_values": torch.linspace(-1, 1, 2 * 3 * 64 * 64).view(2, 3, 64, 64),
-                       "input_points": torch.full((2, 1, 2, 2), 30.0)},
+MORE_INPUTS = {**pictures.INPUTS,
                "pix2struct": {"flattened_patches": PATCHES},
                "layoutlmv3": {"bbox": BOXES,
                               "pixel_values": torch.linspace(-1, 1, 6144).view(2, 3, 32, 32)},

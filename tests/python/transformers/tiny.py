@@ -13,6 +13,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+import pictures  # noqa: E402
 import swept  # noqa: E402
 
 torch.set_num_threads(1)
@@ -103,9 +104,9 @@ MODELS = {
 for kind in (
         "bigbird_pegasus", "canary", "cohere_asr", "deepseek_v4", "doge", "git",
         "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "maskformer",
-        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "pix2struct", "sam", "sam_vision_model",
-        "seamless_m4t", "seamless_m4t_v2", "speecht5", "swin", "swinv2", "t5gemma2",
-        "udop", "vits", "wav2vec2-bert", "wavlm", "xlnet"):
+        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "pix2struct", "seamless_m4t",
+        "seamless_m4t_v2", "speecht5", "t5gemma2", "udop", "vits", "wav2vec2-bert", "wavlm",
+        "xlnet"):
     MODELS[kind] = kind, SWEPT, {}
 for kind, name, values in (
         ("wav2vec2-bert", "position_embeddings_type", ("relative", "rotary")),
@@ -116,6 +117,9 @@ MODELS["layoutlmv3, without page"] = "layoutlmv3", SWEPT, dict(has_spatial_atten
 MODELS["sew-d"] = "sew-d", SWEPT, dict(position_buckets=8, max_position_embeddings=32)
 MODELS["sew-d, own projections"] = "sew-d", SWEPT, dict(
     position_buckets=-1, max_relative_positions=9, share_att_key=False, pos_att_type=("p2c",))
+for name, (kind, fields) in {**{kind: (kind, {}) for kind in pictures.CONFIGS},
+                             **pictures.VARIANTS}.items():
+    MODELS[name] = kind, SWEPT, fields
 # Types that this transformers does not have.
 MODELS = {name: entry for name, entry in MODELS.items()
           if entry[1] != SWEPT or entry[0] in swept.CONFIG_MAPPING_NAMES}
