@@ -13,15 +13,14 @@ const Backend& float32() { return cuda::fiber_float32_backend(); }
 TEST(CudaAgreement, HoldsForEveryCombinationOfOperands) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    expect_agrees(for_cuda(draw_options(seed, seed % 10 == 0 ? 130 : 40)), serial_executor(),
-                  float32());
+    expect_agrees(draw_options(seed, seed % 10 == 0 ? 130 : 40), serial_executor(), float32());
   }
 }
 
 TEST(CudaAgreement, HoldsForOperandsOf16BitsInEveryCombination) {
   for (uint64_t seed = 2000; seed < 2016; ++seed) {
     SCOPED_TRACE(seed);
-    expect_agrees(for_cuda(draw_narrow_options(seed, 40)), serial_executor(), float32());
+    expect_agrees(draw_narrow_options(seed, 40), serial_executor(), float32());
   }
 }
 
@@ -41,7 +40,7 @@ TEST(CudaAgreement, HoldsForWideRows) {
 TEST(CudaAgreement, HasTheSameBitsInBothOrdersOfWarps) {
   for (uint64_t seed = 0; seed < 16; ++seed) {
     SCOPED_TRACE(seed);
-    RandomOptions options = for_cuda(draw_options(seed, 70));
+    RandomOptions options = draw_options(seed, 70);
     if (seed % 4 == 3)
       options.dtypes = {.q = DType::kBfloat16, .k = DType::kBfloat16, .v = DType::kBfloat16};
     const Backend& backend = seed % 4 == 3 ? cuda::fiber_backend() : float32();
@@ -56,7 +55,7 @@ TEST(CudaAgreement, HasTheSameBitsInBothOrdersOfWarps) {
 // Both passes give back the memory that they took.
 TEST(CudaAgreement, GivesItsMemoryBack) {
   const int64_t before = cuda::blocks_in_use();
-  const CpuOutcome outcome(for_cuda(draw_options(1, 40)), serial_executor(), float32());
+  const CpuOutcome outcome(draw_options(1, 40), serial_executor(), float32());
   EXPECT_EQ(cuda::blocks_in_use(), before);
 }
 
