@@ -233,9 +233,10 @@ void Launcher::choose_instance(const Machine& machine, const Plan& plan, PassOf 
   if (instance_.width < most_columns)
     fail("attention: table_query.columns: expected at most " + std::to_string(instance_.width) +
          " for the backend \"cuda\", but got " + std::to_string(most_columns));
-  fail("cuda: columns: expected sizes of q and v whose tiles fit into the device's " +
+  fail("cuda: columns: expected sizes of q, v and table_query whose tiles fit into the device's " +
        std::to_string(most) + " bytes of shared memory, but got " + std::to_string(a_.depth) +
-       " and " + std::to_string(a_.width) + ", which need " + std::to_string(least));
+       ", " + std::to_string(a_.width) + " and " + std::to_string(a_.table_query.columns) +
+       ", which need " + std::to_string(least));
 }
 
 Holds Launcher::holds(Kernel kernel, int32_t what) const {

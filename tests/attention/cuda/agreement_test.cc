@@ -36,6 +36,37 @@ TEST(CudaAgreement, HoldsForWideRows) {
   }
 }
 
+// Several tiles of queries and of keys, frames and sweeps, with rows of r wider than those of q.
+TEST(CudaAgreement, HoldsForAxesAndQueriesOfTables) {
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    RandomOptions o = {.queries = 70, .keys = 90, .columns = 16, .value_columns = 16};
+    o.key_ranges = RandomOptions::KeyRanges::kWhole;
+    o.seed = seed;
+    o.packed = o.sweeps = 1 + static_cast<int>(seed % 2);
+    o.position_axes = 3;
+    o.axis_width = 7;
+    o.axis_bias = seed != 1;
+    o.axis_on_query = o.query_sink = seed != 2;
+    o.on_query = seed % 3 != 0;
+    o.table_query = seed < 2 ? 0 : seed == 2 ? 100 : 33;
+    o.rotated = o.q_imag = o.key_bias = seed % 2 == 0;
+    o.softcap = seed == 5 ? 1.5 : 0;
+    o.mask = o.shared_tables = seed == 4;
+    expect_agrees(o, serial_executor(), float32());
+  }
+}
+
+TEST(CudaAgreement, RefusesQueriesOfTablesThatNoTileHolds) {
+  try {
+    const CpuOutcome outcome({.on_query = true, .table_query = 257}, serial_executor(), float32());
+    FAIL() << "expected an error";
+  } catch (const std::exception& error) {
+    EXPECT_STREQ(error.what(),
+                 "attention: table_query.columns: expected at most 256 for the backend \"cuda\", "
+                 "but got 257");
+  }
+}
+
 // A barrier that is missing between warps shows as different bits.
 TEST(CudaAgreement, HasTheSameBitsInBothOrdersOfWarps) {
   for (uint64_t seed = 0; seed < 16; ++seed) {

@@ -123,10 +123,16 @@ std::vector<Group> smallest() {
   o.query_bias = o.key_bias = true;
   o.sweeps = 2;
   o.dropout = 0.3;
+  o.position_axes = 3;
+  o.axis_bias = o.axis_on_query = true;
   Group all = {"all operands", {float32_case(o), rounded_case(o, DType::kFloat16)}};
-  for (Group* group : {&plain, &all})
+  o.sink = false;
+  o.query_sink = true;
+  o.table_query = 33;
+  Group of_queries = {"rows of each query", {float32_case(o), rounded_case(o, DType::kBfloat16)}};
+  for (Group* group : {&plain, &all, &of_queries})
     for (Case& c : group->cases) c.beside_fibers = false;
-  return {plain, all};
+  return {plain, all, of_queries};
 }
 
 // The greatest difference from the reference, in multiples of its bound, and the case.
