@@ -68,19 +68,31 @@ TEST(CudaAgreement, RefusesQueriesOfTablesThatNoTileHolds) {
 }
 
 // A barrier that is missing between warps shows as different bits.
+void expect_same_in_both_orders(const RandomOptions& options, const Backend& backend) {
+  const CpuOutcome ascending(options, serial_executor(), backend);
+  cuda::set_order(cuda::fibers::Order::kDescending);
+  const CpuOutcome descending(options, serial_executor(), backend);
+  cuda::set_order(cuda::fibers::Order::kAscending);
+  expect_same_bits(ascending, descending);
+}
+
 TEST(CudaAgreement, HasTheSameBitsInBothOrdersOfWarps) {
   for (uint64_t seed = 0; seed < 16; ++seed) {
     SCOPED_TRACE(seed);
     RandomOptions options = draw_options(seed, 70);
     if (seed % 4 == 3)
       options.dtypes = {.q = DType::kBfloat16, .k = DType::kBfloat16, .v = DType::kBfloat16};
-    const Backend& backend = seed % 4 == 3 ? cuda::fiber_backend() : float32();
-    const CpuOutcome ascending(options, serial_executor(), backend);
-    cuda::set_order(cuda::fibers::Order::kDescending);
-    const CpuOutcome descending(options, serial_executor(), backend);
-    cuda::set_order(cuda::fibers::Order::kAscending);
-    expect_same_bits(ascending, descending);
+    expect_same_in_both_orders(options, seed % 4 == 3 ? cuda::fiber_backend() : float32());
   }
+}
+
+// A block then sums the gradients of axes over several tiles of queries.
+TEST(CudaAgreement, HoldsForMoreTilesThanBlocks) {
+  RandomOptions o = {.batch = 100, .heads = 2, .key_heads = 1, .queries = 20, .keys = 35};
+  o.position_axes = 3;
+  o.axis_bias = o.axis_on_query = true;
+  expect_agrees(o, serial_executor(), float32());
+  expect_same_in_both_orders(o, float32());
 }
 
 // Both passes give back the memory that they took.

@@ -15,7 +15,7 @@ SEXTANT_KERNEL void axis_products(const Arguments a) {
   const int32_t b = block().z, h = block().y;
   const Rows &x = a.q_raw, &table = a.axis_on_query;
   const int64_t rows = a.axis_table_rows, of_head = a.queries * rows;
-  float* const to = a.axis_products + (static_cast<int64_t>(b) * a.heads + h) * of_head;
+  float* const to = a.axis_products + query_index(a, b, h, 0) * rows;
   for (int64_t n = grid_thread(); n < of_head; n += grid_threads()) {
     float sums[8] = {};  // of every eighth column, so that errors stay small
     for (int first = 0; first < table.columns; first += 8) {
@@ -37,8 +37,7 @@ SEXTANT_KERNEL void axis_rows_grad(const Arguments a) {
   const int32_t b = block().z, h = block().y;
   const Rows& table = a.axis_on_query;
   const int64_t rows = a.axis_table_rows;
-  const float* const of_head =
-      a.d_axis_products + (static_cast<int64_t>(b) * a.heads + h) * a.queries * rows;
+  const float* const of_head = a.d_axis_products + query_index(a, b, h, 0) * rows;
   for (int64_t n = grid_thread(); n < int64_t{a.queries} * table.columns; n += grid_threads()) {
     const int64_t i = n / table.columns, c = n % table.columns;
     float sum = 0;
@@ -68,7 +67,7 @@ SEXTANT_KERNEL void axis_table_grad(const Arguments a) {
     each_sharing_head(a, [&](int32_t h) {
       for (int64_t b = 0; b < a.batch; ++b)
         for (int64_t i = 0; i < a.queries; ++i) {
-          const float d = a.d_axis_products[((b * a.heads + h) * a.queries + i) * rows + row];
+          const float d = a.d_axis_products[query_index(a, b, h, i) * rows + row];
           if (d != 0)
             sum +=
                 static_cast<double>(d) * static_cast<double>(element(x, place_of(x, b, h, i, c)));

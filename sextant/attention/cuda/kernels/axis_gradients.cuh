@@ -67,8 +67,8 @@ SEXTANT_KERNEL void axis_gradients(const Arguments a) {
           if ((a.what & kTable) == 0) return;
           if (!a.table_query) scale_by_slope<kTile>(a, Saved::kReal, ds);
           const int i = thread() / 2;
-          float* const sums =
-              a.d_axis_products + query_index(a, at, at.first_query + i) * a.axis_table_rows;
+          float* const sums = a.d_axis_products +
+                              query_index(a, at.b, at.h, at.first_query + i) * a.axis_table_rows;
           each_axis<kTile>(a, at, ds, &AxisRows::on_query, [&] {
             for (int j = 0; j < kTile; ++j) {
               const int32_t row = row_at[i * kTile + j];

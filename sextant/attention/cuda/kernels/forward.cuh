@@ -163,7 +163,7 @@ SEXTANT_KERNEL void forward(const Arguments a) {
   for (int half = 0; half < 2; ++half) {
     const int32_t i = at.first_query + tile_row(2 * half);
     const bool sink = (a.sink || a.query_sink) && i < at.last_query();
-    const double origin = sink && a.origins ? a.origins[query_index(a, at, i)] : 0;
+    const double origin = sink && a.origins ? a.origins[query_index(a, at.b, at.h, i)] : 0;
     softmax.most[half] = sink ? static_cast<float>(sink_of(a, at.b, at.h, i) - origin) : -INFINITY;
     softmax.total[half] = softmax.most[half] == -INFINITY ? 0.0F : 1.0F;
   }

@@ -36,7 +36,7 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
   ScoreTile at = tile_of_queries(a, item, block().y);
   float sums[kOutFragments][4];
   clear(sums);
-  const int64_t head = query_index(a, at, 0);
+  const int64_t head = query_index(a, at.b, at.h, 0);
   const bool outside = a.table_query && (a.what & kTable) != 0;  // of p
   const int columns16 = outside ? round_up_16(a.table_query.columns) : a.depth16;
   const auto row_of = [&](int r) {

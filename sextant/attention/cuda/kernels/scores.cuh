@@ -7,6 +7,7 @@
 // a window of the table holds their scores in skewed rows.
 #pragma once
 
+#include "sextant/attention/cuda/kernels/axis_terms.cuh"
 #include "sextant/attention/cuda/kernels/dropout.cuh"
 #include "sextant/attention/cuda/kernels/tile.cuh"
 
@@ -49,7 +50,7 @@ SEXTANT_DEVICE LaneRows lane_rows(const Arguments& a, const ScoreTile& at) {
   LaneRows rows;
   for (int n = 0; n < 2; ++n) {
     const int32_t i = at.first_query + tile_row(2 * n);
-    const int64_t index = (static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries + i;
+    const int64_t index = query_index(a, at.b, at.h, i);
     const bool inside = i < at.last_query();
     rows.visible[n] =
         inside ? a.visible[(static_cast<int64_t>(at.sweep) * a.batch + at.b) * a.queries + i]
@@ -267,28 +268,6 @@ SEXTANT_DEVICE uint32_t kept_bits(const Arguments& a, const ScoreTile& at) {
 }
 SEXTANT_DEVICE bool has_bit(uint32_t bits, int n, int e) { return (bits >> (4 * n + e) & 1U) != 0; }
 
-// The index of a distance in the maps of an axis.
-SEXTANT_DEVICE int32_t axis_index(const AxisRows& axis, int32_t b, int32_t i, int32_t j) {
-  return static_cast<int32_t>(static_cast<uint32_t>(axis.key_at[b * axis.key_stride + j]) -
-                              static_cast<uint32_t>(axis.query_at[b * axis.query_stride + i]));
-}
-// The row of [batch, heads, queries] of a query.
-SEXTANT_DEVICE int64_t query_index(const Arguments& a, const ScoreTile& at, int32_t i) {
-  return (static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries + i;
-}
-// Adds the terms of the axes for a query and a key: A's to `product`, and b's to `bias`.
-SEXTANT_DEVICE void add_axes(const Arguments& a, const ScoreTile& at, int32_t i, int32_t j,
-                             float& product, float& bias) {
-  for (int32_t n = 0; n < a.axis_count; ++n) {
-    const AxisRows& axis = a.axes[n];
-    const int32_t d = axis_index(axis, at.b, i, j);
-    if (a.axis_products && axis.on_query && axis.on_query[d] >= 0)
-      product += a.axis_products[query_index(a, at, i) * a.axis_table_rows + axis.on_query[d]];
-    if (a.axis_bias && axis.bias && axis.bias[d] >= 0)
-      bias += element(a.axis_bias, place_of(a.axis_bias, 0, at.h, axis.bias[d], 0));
-  }
-}
-
 // The numbers that a thread saves for its own elements in shared memory, where loops over them need
 // not be unrolled and take no registers: p, then the derivatives of scores by the two parts of p,
 // or by w; and r . A, then the score.
@@ -320,8 +299,9 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
     float& imaginary = saved_at<kTile>(a, Saved::kImaginary, n);
     float& score = saved_at<kTile>(a, Saved::kScore, n);
     const bool seen = (visible >> n & 1U) != 0;
-    float p = real, more = a.table_query && a.on_query.rows ? score : 0.0F;
-    if (seen) add_axes(a, at, i, j, a.table_query ? more : p, more);
+    const AxisTerms axes = seen && a.axes ? axis_terms(a, at.b, at.h, i, j) : AxisTerms{};
+    const float p = a.table_query ? real : real + axes.product;
+    const float of_r = a.table_query ? (a.on_query.rows ? score : 0.0F) + axes.product : 0.0F;
     const float size = complex ? hypotf(p, imaginary) : p;
     const float weight = a.weight.rows ? by_diagonal[r] : 1.0F;
     float capped = a.scale * weight * size, slope = 1;
@@ -332,7 +312,8 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
     }
     score = -INFINITY;
     if (seen) {
-      score = capped + (a.bias.rows ? by_diagonal[Sizes<kTile>::kDiagonals + r] : 0.0F) + more;
+      score = capped + (a.bias.rows ? by_diagonal[Sizes<kTile>::kDiagonals + r] : 0.0F) +
+              axes.bias + of_r;
       if (a.query_bias)
         score += static_cast<const float*>(
             a.query_bias.data)[place_of(a.query_bias, at.b, at.h, i, at.corner() + jl - il)];

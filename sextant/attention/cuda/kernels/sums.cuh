@@ -43,7 +43,7 @@ SEXTANT_KERNEL void means(const Arguments a) {
     for (int c = 0; c < a.width; ++c)
       sum = fmaf(element(a.out, out + c * a.out.column_stride),
                  element(a.d_out, d_out + c * a.d_out.column_stride), sum);
-    const int64_t at = (static_cast<int64_t>(b) * a.heads + h) * a.queries + i;
+    const int64_t at = query_index(a, b, h, i);
     a.means[at] = sum;
     if (a.d_query_sink)
       set_element(a.d_query_sink, place_of(a.d_query_sink, b, h, i, 0),

@@ -64,6 +64,11 @@ SEXTANT_DEVICE void set_element(const Rows& x, int64_t at, float value) {
   }
 }
 
+// The row of [batch, heads, queries] of a query.
+SEXTANT_DEVICE int64_t query_index(const Arguments& a, int64_t b, int64_t h, int64_t i) {
+  return (b * a.heads + h) * a.queries + i;
+}
+
 SEXTANT_DEVICE float& lse_at(const Arguments& a, int64_t b, int64_t h, int64_t i) {
   return static_cast<float*>(a.lse.data)[place_of(a.lse, b, h, i, 0)];
 }
