@@ -96,6 +96,12 @@ template Rows rows_of(const AnyView<float>&);
 template Rows rows_of(const View<float>&);
 template Rows rows_of(const View<const float>&);
 
+// The rows of a table; all heads may share one.
+static Rows rows_of_table(View<const float> table) {
+  if (table.heads == 1) table.head_stride = 0;
+  return rows_of(table);
+}
+
 Launcher::Launcher(const Machine& machine, const Operands<float>& operands,
                    const PreparedPlan& plan, PassOf pass, void* stream)
     : driver_(*machine.driver),
@@ -148,17 +154,11 @@ Launcher::Launcher(const Machine& machine, const Operands<float>& operands,
 }
 
 void Launcher::set_tables() {
-  const auto table = [&](const View<const float>& rows, TableOf which) {
-    TableRows to;
-    if (!rows) return to;
-    to.rows = rows_of(rows);
-    if (rows.heads == 1) to.rows.head_stride = 0;
-    to.row_at = own_.row_map(which, stream_);
-    return to;
-  };
   int which = 0;
   each_table([&](auto operand) {
-    operand.of(a_) = table(operand.of(operands_), static_cast<TableOf>(which++));
+    const auto table = static_cast<TableOf>(which++);
+    if (operand.of(operands_))
+      operand.of(a_) = {rows_of_table(operand.of(operands_)), own_.row_map(table, stream_)};
   });
   a_.query_bias = rows_of(operands_.query_bias);
   a_.key_bias = rows_of(operands_.key_bias);
@@ -170,20 +170,14 @@ void Launcher::set_tables() {
 }
 
 void Launcher::set_axes(const Plan& plan) {
-  const auto table = [](const View<const float>& view) {
-    Rows rows = rows_of(view);
-    if (view.heads == 1) rows.head_stride = 0;
-    return rows;
-  };
-  a_.axis_bias = table(operands_.axis_bias);
-  a_.axis_on_query = table(operands_.axis_on_query);
+  a_.axis_bias = rows_of_table(operands_.axis_bias);
+  a_.axis_on_query = rows_of_table(operands_.axis_on_query);
   if (!a_.axis_bias && !a_.axis_on_query) return;
   a_.axes = own_.axes(stream_);
   a_.axis_count = static_cast<int32_t>(plan.axes.size());
-  if (!a_.axis_on_query) return;
   const int64_t rows = operands_.axis_on_query.rows, queries = a_.queries;
   a_.axis_table_rows = static_cast<int32_t>(rows);
-  a_.axis_products = memory<float>(a_.batch * a_.heads * queries * rows);
+  a_.axis_products = memory<float>(int64_t{a_.batch} * a_.heads * queries * rows);
   launch_rows(Kernel::kAxisProducts, a_, queries * rows, a_.heads, a_.batch);
 }
 
@@ -213,7 +207,9 @@ void Launcher::choose_instance(const Machine& machine, const Plan& plan, PassOf 
         narrow = narrow && pair.growth == 0;  // its factors may be far from 1
   instance_.type = narrow ? stored_as(type) : Stored::kFloat32;
 
-  const int32_t most_columns = std::max({a_.depth, a_.width, a_.table_query.columns});
+  const int32_t of_r = a_.on_query.rows ? a_.table_query.columns : 0;  // in tiles
+  expect_at_most("table_query.columns", kMostColumns, of_r);
+  const int32_t most_columns = std::max({a_.depth, a_.width, of_r});
   int32_t most = 0, least = 0;
   expect_success("shared memory", driver_.most_shared_bytes(&most));
   const std::span<const Kernel> kernels = pass == PassOf::kForward
@@ -230,13 +226,10 @@ void Launcher::choose_instance(const Machine& machine, const Plan& plan, PassOf 
       if (bytes <= most) return;
       least = bytes;
     }
-  if (instance_.width < most_columns)
-    fail("attention: table_query.columns: expected at most " + std::to_string(instance_.width) +
-         " for the backend \"cuda\", but got " + std::to_string(most_columns));
   fail("cuda: columns: expected sizes of q, v and table_query whose tiles fit into the device's " +
        std::to_string(most) + " bytes of shared memory, but got " + std::to_string(a_.depth) +
-       ", " + std::to_string(a_.width) + " and " + std::to_string(a_.table_query.columns) +
-       ", which need " + std::to_string(least));
+       ", " + std::to_string(a_.width) + " and " + std::to_string(of_r) + ", which need " +
+       std::to_string(least));
 }
 
 Holds Launcher::holds(Kernel kernel, int32_t what) const {
