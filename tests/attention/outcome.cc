@@ -100,13 +100,6 @@ RandomOptions draw_long_options(uint64_t seed, int64_t queries) {
   return o;
 }
 
-RandomOptions for_cuda(RandomOptions o) {
-  o.position_axes = 0;
-  o.table_query = 0;
-  o.axis_bias = o.axis_on_query = o.query_sink = false;
-  return o;
-}
-
 RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows) {
   RandomOptions o = draw_options(seed, most_rows);
   std::mt19937_64 random(~seed);

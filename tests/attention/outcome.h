@@ -19,9 +19,6 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows = 300);
 // The same with each of the operands, d_out and out in any format.
 RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows = 300);
 
-// The same without the operands that the kernels of cuda do not read.
-RandomOptions for_cuda(RandomOptions options);
-
 // The same with enough rows to be split into several tasks.
 RandomOptions draw_long_options(uint64_t seed, int64_t queries);
 

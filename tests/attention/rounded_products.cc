@@ -5,8 +5,9 @@
 //
 //   d = e scale |weight| (2 |q| |k| + |q| |A| + |k| |B|)
 //
-// with the longest rows, and hence weights by a factor of e^(2 d). The bounds of bounds.h, which
-// are multiples of sums of absolute terms, grow by
+// with the longest rows, or with r by 2 e |r| |A| in place of the term of q and A, and hence
+// weights by a factor of e^(2 d). The bounds of bounds.h, which are multiples of sums of absolute
+// terms, grow by
 //
 //   out         4 e + e^(2 d) - 1     weights, values, C and the sum of weights
 //   gradients   8 e + e^(2 d) - 1     these, d_out, gradients of scores and what they multiply
@@ -26,10 +27,13 @@ double score_error(const Score<double>& s, double rounding) {
   if (s.q_imag) product += 2 * oracle::longest(s.q_imag) * oracle::longest(s.k);
   for (const Sweep& sweep : s.sweeps)
     if (sweep.query.rotation) product *= std::pow(sweep.query.rotation->gain, 2);
-  if (s.on_query) product += oracle::longest(s.q) * oracle::longest(s.on_query);
+  if (s.on_query && !s.table_query) product += oracle::longest(s.q) * oracle::longest(s.on_query);
   if (s.on_key) product += oracle::longest(s.k) * oracle::longest(s.on_key);
   const double weight = s.weight ? oracle::longest(s.weight) : 1;
-  return rounding * std::abs(s.scale) * product * weight;
+  const double outside = s.on_query && s.table_query
+                             ? 2 * oracle::longest(s.table_query) * oracle::longest(s.on_query)
+                             : 0;
+  return rounding * (std::abs(s.scale) * product * weight + outside);
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "sextant/torch/bindings/check_call.h"
 #include "sextant/torch/operators/device_call.h"
 #include "sextant/torch/operators/tensor_plan.h"
-#include "tests/torch/cuda_refuses.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/method_on_backend.h"
 #include "tests/torch/stand_in_cuda/stand_in_cuda.h"
@@ -49,18 +48,12 @@ INSTANTIATE_TEST_SUITE_P(All, EveryMethodOnCudaTensors,
                          title);
 
 TEST_P(EveryMethodOnCudaTensors, AgreesWithTheOracle) {
-  if (cuda_refuses(case_.name)) {
-    EXPECT_THAT([&] { expect_agreement(20, 20); },
-                ::testing::ThrowsMessage<Error>(::testing::HasSubstr(kCudaRefusal)));
-    return;
-  }
   expect_agreement(20, 20);
   expect_agreement(1, 20);  // decoding
 }
 
 TEST_P(EveryMethodOnCudaTensors, TheSecondCallCopiesNothingAndCanBeCaptured) {
   if (waits()) GTEST_SKIP() << case_.title << " waits for the device";
-  if (cuda_refuses(case_.name)) GTEST_SKIP() << case_.title << " is refused";
   const Inputs inputs = inputs_of(planned(9), at::TensorOptions(type_).device(device_));
   const OnStream stream(kStream);
   const Outcome first = run(inputs);

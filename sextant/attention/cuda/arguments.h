@@ -34,6 +34,15 @@ struct TableRows {
   const int32_t* row_at = nullptr;
 };
 
+// An axis of positions (plan.h). Query i and key j of entry b meet row
+// map[key_at[b * key_stride + j] - query_at[b * query_stride + i]] of a table, or none if that is
+// below 0; a null map has no rows. Positions are modulo 2^32, as are their differences.
+struct AxisRows {
+  const int32_t *query_at = nullptr, *key_at = nullptr;
+  int64_t query_stride = 0, key_stride = 0;
+  const int32_t *bias = nullptr, *on_query = nullptr;
+};
+
 // Rows [row, row + queries) of q and their keys, as plan.h's Frame.
 struct FrameRows {
   int32_t query_row = 0, queries = 0, key_row = 0, keys = 0;
@@ -117,10 +126,11 @@ struct SharedTiles {
   int32_t q = -1, q_raw = -1, q_imag = -1, k = -1, k_raw = -1, v = -1, d_out = -1, table = -1;
   int32_t skew = -1, weights = -1, skewed = -1, by_diagonal = -1;
   int32_t saved = -1;  // set if there are more terms than a scale and a bias by distance
+  int32_t axis_rows = -1;
   int32_t bytes = 0;
 };
 
-// The parts of the gradients of queries, or of keys, that a launch computes.
+// The parts of the gradients of queries, of keys, or of axes, that a launch computes.
 enum Parts : int32_t { kProducts = 1, kImaginary = 2, kTable = 4, kBias = 8 };
 
 // The tables by distance, in the order of operand_list.h.
@@ -134,10 +144,17 @@ struct Arguments {
   int32_t sweeps = 0;
   float scale = 1, softcap = 0;
   SweepRows sweep[kMostSweeps];
-  Rows q_raw, k_raw, v, d_out;
+  Rows q_raw, k_raw, v, d_out;  // q_raw: the rows that meet A, those of q or of table_query
   TableRows weight, bias, on_query, on_key, on_value;
+  const AxisRows* axes = nullptr;
+  int32_t axis_count = 0, axis_table_rows = 0;  // rows of axis_on_query
+  Rows axis_bias, axis_on_query, table_query;
+  // Products of q or table_query with all rows of axis_on_query, and their gradients: [batch,
+  // heads, queries, axis_table_rows].
+  float *axis_products = nullptr, *d_axis_products = nullptr;
   Rows query_bias, key_bias, mask;
   const float* sink = nullptr;
+  Rows query_sink;
   double* origins = nullptr;  // [batch, heads, queries]; null: all 0
   DropoutWords dropout;
   SharedTiles shared;
@@ -162,8 +179,10 @@ struct Arguments {
   int64_t sums_of_sweep = 0;
   int32_t what = 0;                  // Parts
   TableOf table = TableOf::kWeight;  // of table_gradients.cuh
-  Rows d_query_bias, d_key_bias;
+  Rows d_query_bias, d_key_bias, d_query_sink;
   float* d_sink = nullptr;
+  double* axis_bias_sums = nullptr;  // [blocks][heads][axis_bias_rows], of axis_gradients.cuh
+  int32_t axis_bias_rows = 0, item_count = 0, blocks = 0;
 
   // Of rows.cuh and sums.cuh.
   Rows from, to;

@@ -1,5 +1,7 @@
 // The backward pass of a call: each kernel adds to sums in float32, which are rotated back and
 // rounded to the type of the gradient once.
+#include <algorithm>
+
 #include "sextant/attention/cuda/launcher.h"
 
 namespace sextant::cuda {
@@ -32,6 +34,9 @@ class Total {
   Rows to_, sums_;
 };
 
+// Blocks for each head that sum the gradients of axes: enough to fill a GPU, and few sums.
+constexpr int32_t kAxisBlocks = 64;
+
 // A table's sums over diagonals, which all passes add to.
 struct TableSums {
   TableOf table;
@@ -48,6 +53,7 @@ class BackwardCall {
         grad_(grad),
         q_(launcher, grad.q, a_.heads, a_.queries),
         q_imag_(launcher, grad.q_imag, a_.heads, a_.queries),
+        r_(launcher, grad.table_query, a_.heads, a_.queries),
         k_(launcher, grad.k, a_.key_heads, a_.keys),
         v_(launcher, grad.v, a_.key_heads, a_.keys) {
     if (grad.query_bias) {
@@ -56,6 +62,7 @@ class BackwardCall {
     }
     if (grad.key_bias) a_.d_key_bias = launcher.zeros(a_.batch, a_.heads, a_.keys, 1);
     a_.bands = static_cast<int32_t>((a_.diagonals + launcher.tile() - 2) / launcher.tile()) + 1;
+    add_axis_sums();
     add_table(TableOf::kOnQuery, grad.on_query);
     add_table(TableOf::kOnKey, grad.on_key);
     add_table(TableOf::kOnValue, grad.on_value);
@@ -67,13 +74,18 @@ class BackwardCall {
     launcher_.enter(pass);
     if (q_ || grad_.query_bias) query_gradients(pass);
     if (q_imag_) gradients_of_q_imag(pass);
+    if (r_ && a_.on_query.rows)
+      launch_sums(Kernel::kQueryGradients, pass, kTable, false, r_,
+                  round_up(r_.rows().columns, 16));
+    if (what_of_axes_ != 0) axis_gradients(pass);
     if (k_ || grad_.key_bias) key_gradients(pass);
     if (v_) value_gradients(pass);
     for (const TableSums& table : tables_) table_gradients(table);
   }
 
   void finish() {
-    for (Total* total : {&q_, &q_imag_, &k_, &v_}) total->finish();
+    finish_axes();
+    for (Total* total : {&q_, &q_imag_, &r_, &k_, &v_}) total->finish();
     if (grad_.key_bias) launcher_.copy(a_.d_key_bias, rows_of(grad_.key_bias), a_.heads, a_.keys);
     for (const TableSums& table : tables_) fold(table);
   }
@@ -91,15 +103,63 @@ class BackwardCall {
          launcher_.zeros(1, a_.heads, int64_t{a_.bands} * 2 * launcher_.tile(), columns16)});
   }
 
+  // The rows of q, or of table_query, that meet A.
+  Total& rows_of_tables() { return a_.table_query ? r_ : q_; }
+
+  // Sums of the axes' gradients, which all passes add to.
+  void add_axis_sums() {
+    if (grad_.axis_bias) {
+      what_of_axes_ |= kBias;
+      a_.axis_bias_rows = static_cast<int32_t>(grad_.axis_bias.rows);
+      // Zeros of float64 have the bits of two of float32.
+      a_.axis_bias_sums = static_cast<double*>(
+          launcher_.zeros(1, a_.heads, kAxisBlocks * grad_.axis_bias.rows, 2).data);
+    }
+    if (a_.axis_on_query && (grad_.axis_on_query || rows_of_tables())) {
+      what_of_axes_ |= kTable;
+      a_.d_axis_products = static_cast<float*>(
+          launcher_.zeros(a_.batch, a_.heads, a_.queries, a_.axis_table_rows).data);
+    }
+  }
+
+  void axis_gradients(const DevicePass& pass) {
+    Arguments a = a_;
+    a.what = what_of_axes_;
+    a.item_count = static_cast<int32_t>(pass.host.query_tiles.size());
+    a.blocks = std::min(kAxisBlocks, a.item_count);
+    launcher_.launch_tiles(Kernel::kAxisGradients, a, a.blocks, a.heads);
+  }
+
+  void finish_axes() {
+    Arguments a = a_;
+    const auto write = [&](Kernel kernel, const AnyView<float>& to) {
+      if (!to) return;
+      a.to = rows_of(to);
+      a.shared_heads = to.heads == 1 ? 1 : 0;
+      a.blocks = kAxisBlocks;
+      launcher_.launch_rows(kernel, a, to.rows * to.columns, to.heads, 1);
+    };
+    write(Kernel::kAxisBiasGrad, grad_.axis_bias);
+    write(Kernel::kAxisTableGrad, grad_.axis_on_query);
+    if (!a_.d_axis_products || !rows_of_tables()) return;
+    a.to = rows_of_tables().rows();
+    launcher_.launch_rows(Kernel::kAxisRowsGrad, a, int64_t{a.queries} * a.axis_on_query.columns,
+                          a.heads, a.batch);
+  }
+
   // Launches a kernel whose sums are one for each sweep, or one for all, and adds them to `total`,
   // rotated back by the sides of the sweeps.
   void launch_sums(Kernel kernel, const DevicePass& pass, int32_t what, bool of_sweeps,
                    Total& total) {
+    const bool of_values = kernel == Kernel::kValueGradients;
+    launch_sums(kernel, pass, what, of_sweeps, total, of_values ? a_.width16 : a_.depth16);
+  }
+  void launch_sums(Kernel kernel, const DevicePass& pass, int32_t what, bool of_sweeps,
+                   Total& total, int32_t columns16) {
     const bool of_queries = kernel == Kernel::kQueryGradients;
     const PassPlan& host = pass.host;
     const int64_t heads = of_queries ? a_.heads : a_.key_heads;
     const int64_t rows = of_queries ? a_.queries : a_.keys;
-    const int32_t columns16 = kernel == Kernel::kValueGradients ? a_.width16 : a_.depth16;
     const int64_t of_sweep = a_.batch * heads * rows * columns16;
     const int32_t copies = of_sweeps ? a_.sweeps : 1;
     Arguments a = a_;
@@ -130,7 +190,7 @@ class BackwardCall {
   }
 
   void query_gradients(const DevicePass& pass) {
-    const int32_t table = q_ && a_.on_query.rows ? kTable : 0;
+    const int32_t table = q_ && a_.on_query.rows && !a_.table_query ? kTable : 0;
     const int32_t products = q_ ? kProducts : 0, bias = grad_.query_bias ? kBias : 0;
     const bool rotated = launcher_.rotates_queries();
     launch_sums(Kernel::kQueryGradients, pass, products | bias | (rotated ? 0 : table), rotated,
@@ -182,7 +242,8 @@ class BackwardCall {
   Arguments& a_;
   const Operands<float>& operands_;
   const ScoreGrad<float>& grad_;
-  Total q_, q_imag_, k_, v_;
+  Total q_, q_imag_, r_, k_, v_;
+  int32_t what_of_axes_ = 0;  // Parts
   std::vector<TableSums> tables_;
 };
 
@@ -197,6 +258,7 @@ void attend_backward(const Machine& machine, const Operands<float>& operands,
   a.lse = rows_of(result.lse);
   a.d_out = rows_of(d_out);
   a.means = launcher.memory<float>(int64_t{a.batch} * a.heads * a.queries);
+  a.d_query_sink = rows_of(grad.query_sink);
   launcher.launch_rows(Kernel::kMeans, a, a.queries, a.heads, a.batch);
   if (!grad.sink.empty()) {
     a.d_sink = grad.sink.data();

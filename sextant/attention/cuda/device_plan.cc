@@ -123,6 +123,38 @@ const int64_t* DevicePlan::page_table(void* stream) {
   return page_table_.as<const int64_t>();
 }
 
+const AxisRows* DevicePlan::axes(void* stream) {
+  if (axes_.as<void>()) return axes_.as<const AxisRows>();
+  const auto on_device = [&](const std::vector<int32_t>& from) {
+    return of_axes_.emplace_back(uploaded(driver_, stream, from)).as<const int32_t>();
+  };
+  // The last 32 bits of positions: the differences of those that meet have no more.
+  const auto positions = [&](const int64_t* at, int64_t batch_stride, int64_t rows,
+                             int64_t origin) {
+    std::vector<int32_t> to;
+    for (int64_t b = 0; b < (batch_stride == 0 ? 1 : shape_.batch); ++b)
+      for (int64_t n = 0; n < rows; ++n)
+        to.push_back(static_cast<int32_t>(static_cast<uint64_t>(at[b * batch_stride + n]) -
+                                          static_cast<uint64_t>(origin)));
+    return on_device(to);
+  };
+  const auto map = [&](std::span<const int32_t> rows) {
+    return on_device(std::vector<int32_t>(rows.begin(), rows.end()));
+  };
+  std::vector<AxisRows> list;
+  for (const PositionAxis& axis : plan_.axes) {
+    list.push_back({.query_at = positions(axis.query_positions, axis.query_batch_stride,
+                                          shape_.queries, axis.distances.farthest),
+                    .key_at = positions(axis.key_positions, axis.key_batch_stride, shape_.keys, 0),
+                    .query_stride = axis.query_batch_stride == 0 ? 0 : shape_.queries,
+                    .key_stride = axis.key_batch_stride == 0 ? 0 : shape_.keys,
+                    .bias = map(axis.bias),
+                    .on_query = map(axis.on_query)});
+  }
+  axes_ = uploaded(driver_, stream, list);
+  return axes_.as<const AxisRows>();
+}
+
 std::span<const int32_t> DevicePlan::host_map(TableOf table) const {
   std::span<const int32_t> found;
   auto before = static_cast<int>(table);

@@ -44,6 +44,7 @@ class DevicePlan final : public BackendPlan {
   const std::vector<DevicePass>& passes(int32_t tile, void* stream);
   const Visible* visible(void* stream);
   const int64_t* page_table(void* stream);
+  const AxisRows* axes(void* stream);  // those of the plan
   // The row of each diagonal; null: row = diagonal.
   const int32_t* row_map(TableOf table, void* stream);
   // The diagonals of each row, for a table of so many rows.
@@ -64,7 +65,8 @@ class DevicePlan final : public BackendPlan {
   const Passes passes_;
   std::mutex lock_;
   std::map<int32_t, std::vector<DevicePass>> passes_of_tile_;
-  DeviceMemory visible_, page_table_;
+  DeviceMemory visible_, page_table_, axes_;
+  std::vector<DeviceMemory> of_axes_;
   std::array<DeviceMemory, kTables> maps_;
   std::array<DiagonalLists, kTables> diagonals_;
 };

@@ -19,12 +19,17 @@ enum class Kernel : int32_t {
   kMeans,            // kernels/sums.cuh
   kSinkGradient,     // kernels/sums.cuh
   kFoldTable,        // kernels/sums.cuh
+  kAxisProducts,     // kernels/axes.cuh
+  kAxisRowsGrad,     // kernels/axes.cuh
+  kAxisTableGrad,    // kernels/axes.cuh
+  kAxisBiasGrad,     // kernels/axes.cuh
   kForward,          // kernels/forward.cuh
   kQueryGradients,   // kernels/query_gradients.cuh
   kKeyGradients,     // kernels/key_gradients.cuh
   kValueGradients,   // kernels/key_gradients.cuh
   kTableGradients,   // kernels/table_gradients.cuh
   kScalarGradients,  // kernels/table_gradients.cuh
+  kAxisGradients,    // kernels/axis_gradients.cuh
 };
 
 // The type of products, the most columns of a row, and the queries and keys of a tile. Kernels of
@@ -68,7 +73,7 @@ struct Driver {
                         const Arguments* arguments, void* stream);
 };
 
-inline constexpr int32_t kDriverVersion = 2;
+inline constexpr int32_t kDriverVersion = 3;
 
 }  // namespace sextant::cuda
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include "sextant/attention/dropout_words.h"
 #include "sextant/attention/operand_list.h"
@@ -13,18 +12,6 @@
 
 namespace sextant::cuda {
 namespace {
-
-// Throws Error for operands that no kernel reads.
-void refuse_unserved(const Operands<float>& o) {
-  for (const auto& [name, given] : {std::pair{"axis_bias", static_cast<bool>(o.axis_bias)},
-                                    {"axis_on_query", static_cast<bool>(o.axis_on_query)},
-                                    {"table_query", static_cast<bool>(o.table_query)},
-                                    {"query_sink", static_cast<bool>(o.query_sink)}})
-    if (given)
-      fail(
-          "attention: " + std::string(name) +
-          ": expected none for the backend \"cuda\", whose kernels do not read it, but got a view");
-}
 
 Stored stored_as(DType dtype) {
   switch (dtype) {
@@ -78,9 +65,9 @@ bool rotates(const SideRotation& side) { return side.rotation && !side.rotation-
 
 // The kernels of each pass, which one instance must be able to serve.
 constexpr Kernel kForwardKernels[] = {Kernel::kForward};
-constexpr Kernel kBackwardKernels[] = {Kernel::kQueryGradients, Kernel::kKeyGradients,
-                                       Kernel::kValueGradients, Kernel::kTableGradients,
-                                       Kernel::kScalarGradients};
+constexpr Kernel kBackwardKernels[] = {Kernel::kQueryGradients,  Kernel::kKeyGradients,
+                                       Kernel::kValueGradients,  Kernel::kTableGradients,
+                                       Kernel::kScalarGradients, Kernel::kAxisGradients};
 
 }  // namespace
 
@@ -109,6 +96,12 @@ template Rows rows_of(const AnyView<float>&);
 template Rows rows_of(const View<float>&);
 template Rows rows_of(const View<const float>&);
 
+// The rows of a table; all heads may share one.
+static Rows rows_of_table(View<const float> table) {
+  if (table.heads == 1) table.head_stride = 0;
+  return rows_of(table);
+}
+
 Launcher::Launcher(const Machine& machine, const Operands<float>& operands,
                    const PreparedPlan& plan, PassOf pass, void* stream)
     : driver_(*machine.driver),
@@ -117,7 +110,6 @@ Launcher::Launcher(const Machine& machine, const Operands<float>& operands,
       own_(device_plan(plan)),
       guard_(own_.lock()),
       stream_(stream) {
-  refuse_unserved(operands);
   const Plan& host = plan.plan();
   a_.batch = static_cast<int32_t>(shape_.batch);
   a_.heads = static_cast<int32_t>(shape_.heads);
@@ -138,6 +130,7 @@ Launcher::Launcher(const Machine& machine, const Operands<float>& operands,
     rotates_keys_ = rotates_keys_ || rotates(sweep.key);
   }
   set_tables();
+  set_axes(host);
   set_dropout();
   choose_instance(machine, host, pass);
   a_.visible = own_.visible(stream);
@@ -161,22 +154,31 @@ Launcher::Launcher(const Machine& machine, const Operands<float>& operands,
 }
 
 void Launcher::set_tables() {
-  const auto table = [&](const View<const float>& rows, TableOf which) {
-    TableRows to;
-    if (!rows) return to;
-    to.rows = rows_of(rows);
-    if (rows.heads == 1) to.rows.head_stride = 0;
-    to.row_at = own_.row_map(which, stream_);
-    return to;
-  };
   int which = 0;
   each_table([&](auto operand) {
-    operand.of(a_) = table(operand.of(operands_), static_cast<TableOf>(which++));
+    const auto table = static_cast<TableOf>(which++);
+    if (operand.of(operands_))
+      operand.of(a_) = {rows_of_table(operand.of(operands_)), own_.row_map(table, stream_)};
   });
   a_.query_bias = rows_of(operands_.query_bias);
   a_.key_bias = rows_of(operands_.key_bias);
   a_.mask = rows_of(operands_.mask);
   a_.sink = operands_.sink.empty() ? nullptr : operands_.sink.data();
+  a_.query_sink = rows_of(operands_.query_sink);
+  a_.table_query = rows_of(operands_.table_query);
+  a_.q_raw = a_.table_query ? a_.table_query : rows_of(operands_.q);
+}
+
+void Launcher::set_axes(const Plan& plan) {
+  a_.axis_bias = rows_of_table(operands_.axis_bias);
+  a_.axis_on_query = rows_of_table(operands_.axis_on_query);
+  if (!a_.axis_bias && !a_.axis_on_query) return;
+  a_.axes = own_.axes(stream_);
+  a_.axis_count = static_cast<int32_t>(plan.axes.size());
+  const int64_t rows = operands_.axis_on_query.rows, queries = a_.queries;
+  a_.axis_table_rows = static_cast<int32_t>(rows);
+  a_.axis_products = memory<float>(int64_t{a_.batch} * a_.heads * queries * rows);
+  launch_rows(Kernel::kAxisProducts, a_, queries * rows, a_.heads, a_.batch);
 }
 
 void Launcher::set_dropout() {
@@ -205,6 +207,9 @@ void Launcher::choose_instance(const Machine& machine, const Plan& plan, PassOf 
         narrow = narrow && pair.growth == 0;  // its factors may be far from 1
   instance_.type = narrow ? stored_as(type) : Stored::kFloat32;
 
+  const int32_t of_r = a_.on_query.rows ? a_.table_query.columns : 0;  // in tiles
+  expect_at_most("table_query.columns", kMostColumns, of_r);
+  const int32_t most_columns = std::max({a_.depth, a_.width, of_r});
   int32_t most = 0, least = 0;
   expect_success("shared memory", driver_.most_shared_bytes(&most));
   const std::span<const Kernel> kernels = pass == PassOf::kForward
@@ -214,16 +219,17 @@ void Launcher::choose_instance(const Machine& machine, const Plan& plan, PassOf 
     for (const int32_t tile : {64, 32, 16}) {
       instance_.width = width;
       instance_.tile = tile;
-      if (width < std::max(a_.depth, a_.width) || !driver_.has(kernels[0], instance_)) continue;
+      if (width < most_columns || !driver_.has(kernels[0], instance_)) continue;
       int32_t bytes = 0;
       for (const Kernel kernel : kernels)
         bytes = std::max(bytes, shared_tiles(kernel, instance_, holds(kernel, ~0)).bytes);
       if (bytes <= most) return;
       least = bytes;
     }
-  fail("cuda: columns: expected sizes of q and v whose tiles fit into the device's " +
+  fail("cuda: columns: expected sizes of q, v and table_query whose tiles fit into the device's " +
        std::to_string(most) + " bytes of shared memory, but got " + std::to_string(a_.depth) +
-       " and " + std::to_string(a_.width) + ", which need " + std::to_string(least));
+       ", " + std::to_string(a_.width) + " and " + std::to_string(of_r) + ", which need " +
+       std::to_string(least));
 }
 
 Holds Launcher::holds(Kernel kernel, int32_t what) const {
@@ -232,7 +238,8 @@ Holds Launcher::holds(Kernel kernel, int32_t what) const {
   const bool on_value = static_cast<bool>(a_.on_value.rows) && kernel != Kernel::kValueGradients;
   const bool forward = kernel == Kernel::kForward;
   const bool of_keys = kernel == Kernel::kKeyGradients;
-  Holds own = {.q_raw = on_query && rotates_queries_,
+  const bool of_axes = kernel == Kernel::kAxisGradients && a_.axes;
+  Holds own = {.q_raw = on_query && (rotates_queries_ || a_.table_query),
                .q_imag = static_cast<bool>(operands_.q_imag),
                .k_raw = on_key && rotates_keys_,
                .v = kernel != Kernel::kValueGradients,
@@ -240,8 +247,10 @@ Holds Launcher::holds(Kernel kernel, int32_t what) const {
                .table = on_query || on_key || on_value,
                .by_diagonal = static_cast<bool>(a_.weight.rows) || static_cast<bool>(a_.bias.rows),
                .skew = on_query || on_key || (on_value && !forward)};
-  own.skew = own.skew || (of_keys && (what & kBias) != 0);
-  own.saved = a_.weight.rows || a_.softcap > 0 || operands_.q_imag || a_.query_bias || a_.key_bias;
+  own.skew = own.skew || (of_keys && (what & kBias) != 0) || of_axes;
+  own.axis_rows = of_axes;
+  own.saved = a_.weight.rows || a_.softcap > 0 || operands_.q_imag || a_.query_bias ||
+              a_.key_bias || a_.axes || a_.table_query;
   own.weights =
       forward || of_keys || kernel == Kernel::kValueGradients || kernel == Kernel::kQueryGradients;
   own.skewed = forward ? on_value : (what & kTable) != 0 && (of_keys ? on_key : on_query);
@@ -329,7 +338,6 @@ void Launcher::enter(const DevicePass& pass) {
   const Rows q = rows_of(operands_.q), k = rows_of(operands_.k), v = rows_of(operands_.v);
   const int64_t first_key = in_pages_ ? 0 : host.first_key;
   const int64_t keys = in_pages_ ? a_.keys : host.keys;
-  a_.q_raw = q;
   a_.k_raw = rotated(k, nullptr, a_.key_heads, a_.keys, first_key, keys, key_pages_);
   a_.v = rotated(v, nullptr, a_.key_heads, a_.keys, first_key, keys, value_pages_);
   for (int32_t n = 0; n < a_.sweeps; ++n) {

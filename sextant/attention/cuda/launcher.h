@@ -53,6 +53,7 @@ class Launcher {
 
  private:
   void set_tables();
+  void set_axes(const Plan& plan);
   void set_dropout();
   void choose_instance(const Machine& machine, const Plan& plan, PassOf pass);
   void set_origins();

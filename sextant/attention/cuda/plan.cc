@@ -12,12 +12,6 @@ namespace {
 
 constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max() / 2;
 
-void expect_at_most(const char* field, int64_t most, int64_t got) {
-  if (got > most)
-    fail("attention: " + std::string(field) + ": expected at most " + std::to_string(most) +
-         " for the backend \"cuda\", but got " + std::to_string(got));
-}
-
 // The keys that the queries of a tile see in a sweep, from a multiple of `tile` keys of the frame.
 KeySpan span_of(const Sweep& sweep, const Frame& frame, int64_t b, int64_t first, int64_t last,
                 int32_t tile) {
@@ -157,6 +151,12 @@ DiagonalsOfRows diagonals_of_rows(std::span<const int32_t> row_at, int64_t diago
   return of;
 }
 
+void expect_at_most(const char* field, int64_t most, int64_t got) {
+  if (got > most)
+    fail("attention: " + std::string(field) + ": expected at most " + std::to_string(most) +
+         " for the backend \"cuda\", but got " + std::to_string(got));
+}
+
 void check_sizes(const Plan& plan, const PlanShape& shape) {
   expect_at_most("sweeps", kMostSweeps, static_cast<int64_t>(plan.sweeps.size()));
   expect_at_most("q.rows", kMostRows, shape.queries);
@@ -164,8 +164,8 @@ void check_sizes(const Plan& plan, const PlanShape& shape) {
   expect_at_most("diagonals", kMostRows, plan.diagonals.count);
   expect_at_most("q.heads", 65535, shape.heads);
   expect_at_most("q.batch", 65535, shape.batch);
-  expect_at_most("q.columns", 256, shape.columns);
-  expect_at_most("v.columns", 256, shape.value_columns);
+  expect_at_most("q.columns", kMostColumns, shape.columns);
+  expect_at_most("v.columns", kMostColumns, shape.value_columns);
 }
 
 }  // namespace sextant::cuda

@@ -42,6 +42,10 @@ struct DiagonalsOfRows {
 };
 DiagonalsOfRows diagonals_of_rows(std::span<const int32_t> row_at, int64_t diagonals, int64_t rows);
 
+// The most columns of rows in tiles.
+inline constexpr int64_t kMostColumns = 256;
+// Throws Error that names the field if it is greater than kernels allow.
+void expect_at_most(const char* field, int64_t most, int64_t got);
 // Throws Error that names the field if the plan has more rows, diagonals or sweeps than kernels
 // count.
 void check_sizes(const Plan& plan, const PlanShape& shape);

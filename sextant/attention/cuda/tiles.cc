@@ -43,6 +43,7 @@ SharedTiles shared_tiles(Kernel kernel, Instance instance, const Holds& holds) {
     to.skewed = layout.take(tile * (2 * tile + 4), sizeof(float));
   else if (holds.skewed)
     to.skewed = layout.take(tile * (tile + 24), size);
+  if (holds.axis_rows) to.axis_rows = layout.take(tile * tile, sizeof(int32_t));
   to.bytes = layout.bytes();
   return to;
 }

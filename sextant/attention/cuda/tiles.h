@@ -9,7 +9,7 @@ namespace sextant::cuda {
 struct Holds {
   bool q_raw = false, q_imag = false, k_raw = false;  // *_raw: in tiles of their own
   bool v = false, d_out = false, table = false, by_diagonal = false;
-  bool skew = false, weights = false, skewed = false, saved = false;
+  bool skew = false, weights = false, skewed = false, saved = false, axis_rows = false;
 };
 
 // The tiles of a kernel, and their size in bytes.

@@ -86,14 +86,14 @@ std::vector<Group> groups(bool fibers) {
         bfloat16 = {"bfloat16 products", {}}, float16 = {"float16 products", {}},
         wide = {"wide rows", {}}, smaller = {"less shared memory", {}}, longer = {"long rows", {}};
   for (uint64_t seed = 0; seed < 160; ++seed)
-    float32.cases.push_back(float32_case(for_cuda(draw_options(seed, seed % 10 == 0 ? 130 : 40))));
+    float32.cases.push_back(float32_case(draw_options(seed, seed % 10 == 0 ? 130 : 40)));
   for (uint64_t seed = 2000; seed < 2040; ++seed)
-    narrow.cases.push_back(float32_case(for_cuda(draw_narrow_options(seed, 40))));
+    narrow.cases.push_back(float32_case(draw_narrow_options(seed, 40)));
   for (uint64_t seed = 0; seed < 80; ++seed)
     bfloat16.cases.push_back(
-        rounded_case(for_cuda(draw_options(seed, seed % 8 == 0 ? 130 : 40)), DType::kBfloat16));
+        rounded_case(draw_options(seed, seed % 8 == 0 ? 130 : 40), DType::kBfloat16));
   for (uint64_t seed = 100; seed < 140; ++seed)
-    float16.cases.push_back(rounded_case(for_cuda(draw_options(seed, 40)), DType::kFloat16));
+    float16.cases.push_back(rounded_case(draw_options(seed, 40), DType::kFloat16));
   for (const int64_t columns : {64, 65, 96, 128, 200, 256}) {
     wide.cases.push_back(float32_case(wide_options(columns)));
     for (const DType type : {DType::kBfloat16, DType::kFloat16})
@@ -123,10 +123,16 @@ std::vector<Group> smallest() {
   o.query_bias = o.key_bias = true;
   o.sweeps = 2;
   o.dropout = 0.3;
+  o.position_axes = 3;
+  o.axis_bias = o.axis_on_query = true;
   Group all = {"all operands", {float32_case(o), rounded_case(o, DType::kFloat16)}};
-  for (Group* group : {&plain, &all})
+  o.sink = false;
+  o.query_sink = true;
+  o.table_query = 33;
+  Group of_queries = {"rows of each query", {float32_case(o), rounded_case(o, DType::kBfloat16)}};
+  for (Group* group : {&plain, &all, &of_queries})
     for (Case& c : group->cases) c.beside_fibers = false;
-  return {plain, all};
+  return {plain, all, of_queries};
 }
 
 // The greatest difference from the reference, in multiples of its bound, and the case.
@@ -251,8 +257,7 @@ bool reads_pages(int cases) {
   int failures = 0;
   for (int n = 0; n < cases; ++n) {
     const auto seed = static_cast<uint64_t>(n);
-    RandomOptions o =
-        n % 2 == 0 ? for_cuda(draw_options(seed, 65)) : for_cuda(draw_narrow_options(seed, 65));
+    RandomOptions o = n % 2 == 0 ? draw_options(seed, 65) : draw_narrow_options(seed, 65);
     o.packed = 1;  // packed frames may begin at rows that are no multiple of kPageUnit
     const Backend& backend = backend_of(float32_case(o));
     RandomScore<float> random(o);

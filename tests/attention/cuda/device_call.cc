@@ -29,7 +29,8 @@ Score<float> moved(Score<float> score, DeviceCopies& copies) {
   const auto move = [&](auto& operand) { operand = copies.operands(operand); };
   for (AnyView<const float>* view : {&score.q, &score.k, &score.v, &score.q_imag}) move(*view);
   for (View<const float>* table : {&score.weight, &score.bias, &score.on_query, &score.on_key,
-                                   &score.on_value, &score.query_bias})
+                                   &score.on_value, &score.axis_bias, &score.axis_on_query,
+                                   &score.table_query, &score.query_sink, &score.query_bias})
     move(*table);
   move(score.key_bias);
   move(score.mask);
@@ -67,6 +68,10 @@ void compute(Outcome& outcome, const Driver& driver, const Backend& backend) {
   place(grad.on_query, to.on_query);
   place(grad.on_key, to.on_key);
   place(grad.on_value, to.on_value);
+  place(grad.axis_bias, to.axis_bias);
+  place(grad.axis_on_query, to.axis_on_query);
+  place(grad.table_query, to.table_query);
+  place(grad.query_sink, to.query_sink);
   place(grad.query_bias, to.query_bias);
   place(grad.key_bias, to.key_bias);
   grad.sink = copies.results(to.sink);

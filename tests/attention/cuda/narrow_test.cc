@@ -24,12 +24,12 @@ void expect_within(RandomOptions options, DType type) {
 
 TEST(CudaNarrow, HoldsForEveryCombinationOfOperandsInBfloat16) {
   for (uint64_t seed = 0; seed < 24; ++seed)
-    expect_within(for_cuda(draw_options(seed, seed % 8 == 0 ? 70 : 40)), DType::kBfloat16);
+    expect_within(draw_options(seed, seed % 8 == 0 ? 70 : 40), DType::kBfloat16);
 }
 
 TEST(CudaNarrow, HoldsForEveryCombinationOfOperandsInFloat16) {
   for (uint64_t seed = 100; seed < 110; ++seed) {
-    RandomOptions options = for_cuda(draw_options(seed, 40));
+    RandomOptions options = draw_options(seed, 40);
     options.columns = std::min<int64_t>(options.columns, 64);
     options.value_columns = std::min<int64_t>(options.value_columns, 64);
     expect_within(options, DType::kFloat16);

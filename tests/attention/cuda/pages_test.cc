@@ -10,8 +10,7 @@ namespace {
 
 TEST(CudaPages, GiveTheBitsOfOnePiece) {
   for (uint64_t seed = 0; seed < 16; ++seed) {
-    RandomOptions o =
-        seed % 2 == 0 ? for_cuda(draw_options(seed, 65)) : for_cuda(draw_narrow_options(seed, 65));
+    RandomOptions o = seed % 2 == 0 ? draw_options(seed, 65) : draw_narrow_options(seed, 65);
     o.packed = 1;  // packed frames may begin at rows that are no multiple of kPageUnit
     expect_same_in_pages<float>(o, seed % 3 == 0 ? 48 : 16, cuda::fiber_float32_backend());
   }

@@ -16,7 +16,6 @@
 #include "sextant/lab/torch/run_arm.h"
 #include "sextant/lab/torch/trainer.h"
 #include "tests/lab/laboratory.h"
-#include "tests/torch/cuda_refuses.h"
 
 namespace sextant::lab {
 namespace {
@@ -170,7 +169,6 @@ TEST_P(OnCuda, TestsHaveTheResultsOfTheCpu) {
 
 TEST(EveryMethod, TrainsOnCudaAsOnTheCpu) {
   for (const MethodInfo& method : methods()) {
-    if (testing::cuda_refuses(method.name)) continue;
     const Subject subject{method.name};
     Student cpu(subject, at::kCPU), cuda(subject, kCudaDevice);
     for (int step = 0; step < 2; ++step)

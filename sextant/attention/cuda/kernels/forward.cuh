@@ -162,11 +162,9 @@ SEXTANT_KERNEL void forward(const Arguments a) {
   RunningSoftmax softmax;
   for (int half = 0; half < 2; ++half) {
     const int32_t i = at.first_query + tile_row(2 * half);
-    const bool sink = a.sink && i < at.last_query();
-    const double origin =
-        sink && a.origins ? a.origins[(static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries + i]
-                          : 0;
-    softmax.most[half] = sink ? static_cast<float>(a.sink[at.h] - origin) : -INFINITY;
+    const bool sink = (a.sink || a.query_sink) && i < at.last_query();
+    const double origin = sink && a.origins ? a.origins[query_index(a, at.b, at.h, i)] : 0;
+    softmax.most[half] = sink ? static_cast<float>(sink_of(a, at.b, at.h, i) - origin) : -INFINITY;
     softmax.total[half] = softmax.most[half] == -INFINITY ? 0.0F : 1.0F;
   }
   each_key_tile<T, kWidth, kTile>(

@@ -1,6 +1,7 @@
 // The instances of the kernels over tiles, for the sources that compile one type each.
 #pragma once
 
+#include "sextant/attention/cuda/kernels/axis_gradients.cuh"
 #include "sextant/attention/cuda/kernels/find.h"
 #include "sextant/attention/cuda/kernels/query_gradients.cuh"
 #include "sextant/attention/cuda/kernels/table_gradients.cuh"
@@ -20,6 +21,8 @@ Function backward_kernel(Kernel kernel) {
       return table_gradients<T, kWidth, kTile>;
     case Kernel::kScalarGradients:
       return scalar_gradients<T, kWidth, kTile>;
+    case Kernel::kAxisGradients:
+      return axis_gradients<T, kWidth, kTile>;
     default:
       return nullptr;
   }

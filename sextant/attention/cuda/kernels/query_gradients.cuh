@@ -4,8 +4,11 @@
 //   rotated q of a sweep   sum over its keys of e_ij R k_j             kProducts
 //   rotated q_imag         sum of e'_ij R k_j                          kImaginary
 //   q                      sum over all keys of e_ij A[d]              kTable
+//   table_query            sum over all keys of ds_ij A[d]             kTable, in a launch of its
+//   own
 //
-// e and e' are the gradients of the two parts of p. The sums of a sweep are rotated back later.
+// e and e' are the gradients of the two parts of p, ds those of scores. The sums of a sweep are
+// rotated back later.
 #pragma once
 
 #include "sextant/attention/cuda/kernels/gradients.cuh"
@@ -33,7 +36,9 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
   ScoreTile at = tile_of_queries(a, item, block().y);
   float sums[kOutFragments][4];
   clear(sums);
-  const int64_t head = (static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries;
+  const int64_t head = query_index(a, at.b, at.h, 0);
+  const bool outside = a.table_query && (a.what & kTable) != 0;  // of p
+  const int columns16 = outside ? round_up_16(a.table_query.columns) : a.depth16;
   const auto row_of = [&](int r) {
     const int32_t i = at.first_query + r;
     return i < at.last_query() ? i : -1;
@@ -53,7 +58,7 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
             write_query_bias<float>(a, at, ds);
         }
         const bool imaginary = (a.what & kImaginary) != 0;
-        scale_by_slope<kTile>(a, imaginary ? Saved::kImaginary : Saved::kReal, ds);
+        if (!outside) scale_by_slope<kTile>(a, imaginary ? Saved::kImaginary : Saved::kReal, ds);
         if ((a.what & (kProducts | kImaginary)) != 0)
           add_keys<T, kTile>(a, ds, shared_at<T>(a.shared.k) + column, kRowOf<T, kWidth>,
                              a.depth16 - column, found, sums);
@@ -67,7 +72,7 @@ SEXTANT_KERNEL void query_gradients(const Arguments a) {
         add_sums(sums, a.sums + at.sweep * a.sums_of_sweep, head, a.depth16, column, row_of);
         clear(sums);
       });
-  if (a.sums_of_sweep == 0 && a.sums) add_sums(sums, a.sums, head, a.depth16, column, row_of);
+  if (a.sums_of_sweep == 0 && a.sums) add_sums(sums, a.sums, head, columns16, column, row_of);
 }
 
 }  // namespace sextant::cuda

@@ -7,6 +7,7 @@
 // a window of the table holds their scores in skewed rows.
 #pragma once
 
+#include "sextant/attention/cuda/kernels/axis_terms.cuh"
 #include "sextant/attention/cuda/kernels/dropout.cuh"
 #include "sextant/attention/cuda/kernels/tile.cuh"
 
@@ -39,6 +40,7 @@ struct Sizes {
   static constexpr int kWeightsRow = kTile + 8, kSkewedRow = kWindow + 8;
 };
 
+SEXTANT_DEVICE int round_up_16(int x) { return (x + 15) / 16 * 16; }
 SEXTANT_DEVICE int warp() { return thread() / 32; }
 
 // The row of q, counted from the tile's first, of element e of a lane.
@@ -48,7 +50,7 @@ SEXTANT_DEVICE LaneRows lane_rows(const Arguments& a, const ScoreTile& at) {
   LaneRows rows;
   for (int n = 0; n < 2; ++n) {
     const int32_t i = at.first_query + tile_row(2 * n);
-    const int64_t index = (static_cast<int64_t>(at.b) * a.heads + at.h) * a.queries + i;
+    const int64_t index = query_index(a, at.b, at.h, i);
     const bool inside = i < at.last_query();
     rows.visible[n] =
         inside ? a.visible[(static_cast<int64_t>(at.sweep) * a.batch + at.b) * a.queries + i]
@@ -106,8 +108,8 @@ SEXTANT_DEVICE bool load_queries(const Arguments& a, const ScoreTile& at, Growth
     found |= load_rows(shared_at<T>(to.q_imag), kRowOf<T, kWidth>, kTile, a.depth16, sweep.q_imag,
                        at.b, at.h, row_of);
   if (to.q_raw >= 0 && to.q_raw != to.q)
-    found |= load_rows(shared_at<T>(to.q_raw), kRowOf<T, kWidth>, kTile, a.depth16, a.q_raw, at.b,
-                       at.h, row_of);
+    found |= load_rows(shared_at<T>(to.q_raw), kRowOf<T, kWidth>, kTile,
+                       round_up_16(a.q_raw.columns), a.q_raw, at.b, at.h, row_of);
   if (sweep.growth) {
     sync_block();
     for (const int32_t tile : {to.q, to.q_imag})
@@ -188,9 +190,7 @@ SEXTANT_DEVICE void load_by_diagonal(const Arguments& a, const ScoreTile& at) {
   }
 }
 
-SEXTANT_DEVICE int round_up_16(int x) { return (x + 15) / 16 * 16; }
-
-// Adds q . A to products. The block's q_raw is loaded, and by all threads.
+// Adds q . A, or r . A, to products. The block's q_raw is loaded, and by all threads.
 template <class T, int kWidth, int kTile, int kFragments>
 SEXTANT_DEVICE void add_on_rows(const Arguments& a, const TableRows& table, const ScoreTile& at,
                                 const T* rows, int row, int columns16, float (&s)[kFragments][4]) {
@@ -270,8 +270,8 @@ SEXTANT_DEVICE bool has_bit(uint32_t bits, int n, int e) { return (bits >> (4 * 
 
 // The numbers that a thread saves for its own elements in shared memory, where loops over them need
 // not be unrolled and take no registers: p, then the derivatives of scores by the two parts of p,
-// or by w.
-enum class Saved : int32_t { kReal, kImaginary };
+// or by w; and r . A, then the score.
+enum class Saved : int32_t { kReal, kImaginary, kScore };
 template <int kTile>
 SEXTANT_DEVICE float& saved_at(const Arguments& a, Saved saved, int element) {
   return shared_at<float>(a.shared.saved)[static_cast<int>(saved) * kTile * kTile +
@@ -290,7 +290,6 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
   const double origins[2] = {rows.origin[0], rows.origin[1]};
   each_element<kFragments>(
       [&](int n, int e) { saved_at<kTile>(a, Saved::kReal, 4 * n + e) = s[n][e]; });
-  float* const scores = shared_at<float>(a.shared.saved) + 2 * kTile * kTile;
   SEXTANT_ROLL
   for (int n = 0; n < 4 * kFragments; ++n) {
     const int il = tile_row(n % 4), jl = 8 * (n / 4) + lane_column(n % 4);
@@ -298,7 +297,12 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
     const int r = jl - il + kTile - 1;
     float& real = saved_at<kTile>(a, Saved::kReal, n);
     float& imaginary = saved_at<kTile>(a, Saved::kImaginary, n);
-    const float p = real, size = complex ? hypotf(p, imaginary) : p;
+    float& score = saved_at<kTile>(a, Saved::kScore, n);
+    const bool seen = (visible >> n & 1U) != 0;
+    const AxisTerms axes = seen && a.axes ? axis_terms(a, at.b, at.h, i, j) : AxisTerms{};
+    const float p = a.table_query ? real : real + axes.product;
+    const float of_r = a.table_query ? (a.on_query.rows ? score : 0.0F) + axes.product : 0.0F;
+    const float size = complex ? hypotf(p, imaginary) : p;
     const float weight = a.weight.rows ? by_diagonal[r] : 1.0F;
     float capped = a.scale * weight * size, slope = 1;
     if (a.softcap > 0) {
@@ -306,9 +310,10 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
       capped = a.softcap * t;
       slope = (1 - t) * (1 + t);
     }
-    float score = -INFINITY;
-    if ((visible >> n & 1U) != 0) {
-      score = capped + (a.bias.rows ? by_diagonal[Sizes<kTile>::kDiagonals + r] : 0.0F);
+    score = -INFINITY;
+    if (seen) {
+      score = capped + (a.bias.rows ? by_diagonal[Sizes<kTile>::kDiagonals + r] : 0.0F) +
+              axes.bias + of_r;
       if (a.query_bias)
         score += static_cast<const float*>(
             a.query_bias.data)[place_of(a.query_bias, at.b, at.h, i, at.corner() + jl - il)];
@@ -317,7 +322,6 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
             static_cast<const double*>(a.key_bias.data)[place_of(a.key_bias, at.b, at.h, j, 0)] -
             (n % 4 / 2 == 0 ? origins[0] : origins[1]));
     }
-    scores[warp() * 16 * kTile + 32 * n + thread() % 32] = score;
     if constexpr (kSlope == Slope::kOfWeight) real = slope * a.scale * size;
     if constexpr (kSlope == Slope::kOfProducts) {
       const float factor = slope * a.scale * weight;
@@ -326,9 +330,8 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
       if (complex) imaginary = ratio * imaginary;
     }
   }
-  each_element<kFragments>([&](int n, int e) {
-    s[n][e] = scores[warp() * 16 * kTile + 32 * (4 * n + e) + thread() % 32];
-  });
+  each_element<kFragments>(
+      [&](int n, int e) { s[n][e] = saved_at<kTile>(a, Saved::kScore, 4 * n + e); });
 }
 
 // The scores of a warp's 16 queries with the tile's keys, -infinity where a key is hidden. Tiles
@@ -348,10 +351,16 @@ SEXTANT_DEVICE void score_tile(const Arguments& a, const ScoreTile& at, const La
         [&](int n, int e) { saved_at<kTile>(a, Saved::kImaginary, 4 * n + e) = s[n][e]; });
   }
   clear(s);
-  multiply<false, false>(s, shared_at<T>(a.shared.q) + own, kRow, k, kRow, a.depth16, kFragments);
-  if (a.on_query.rows)
+  if (a.on_query.rows) {
     add_on_rows<T, kWidth, kTile>(a, a.on_query, at, shared_at<T>(a.shared.q_raw), kRow,
                                   round_up_16(a.on_query.rows.columns), s);
+    if (a.table_query) {
+      each_element<kFragments>(
+          [&](int n, int e) { saved_at<kTile>(a, Saved::kScore, 4 * n + e) = s[n][e]; });
+      clear(s);
+    }
+  }
+  multiply<false, false>(s, shared_at<T>(a.shared.q) + own, kRow, k, kRow, a.depth16, kFragments);
   if (a.on_key.rows) add_on_keys<T, kWidth, kTile>(a, at, s);
   const uint32_t visible = visible_bits<kFragments>(a, at, rows);
   if (a.shared.saved >= 0) {

@@ -25,7 +25,16 @@ SEXTANT_KERNEL void origins(const Arguments a) {
   }
 }
 
-// The sum over columns of d_out and out, for each query.
+// e^(sink - lse) of a query, which is element `at` of [batch, heads, queries]; 0 if there is no
+// lse.
+SEXTANT_DEVICE float weight_of_sink(const Arguments& a, int64_t b, int32_t h, int64_t i,
+                                    int64_t at) {
+  const float lse = lse_at(a, b, h, i);
+  const double origin = a.origins ? a.origins[at] : 0;
+  return lse == -INFINITY ? 0.0F : expf(static_cast<float>(sink_of(a, b, h, i) - origin - lse));
+}
+
+// The sum over columns of d_out and out, for each query; and the gradient of the query's own sink.
 SEXTANT_KERNEL void means(const Arguments a) {
   const int32_t b = block().z, h = block().y;
   for (int64_t i = grid_thread(); i < a.queries; i += grid_threads()) {
@@ -34,7 +43,11 @@ SEXTANT_KERNEL void means(const Arguments a) {
     for (int c = 0; c < a.width; ++c)
       sum = fmaf(element(a.out, out + c * a.out.column_stride),
                  element(a.d_out, d_out + c * a.d_out.column_stride), sum);
-    a.means[(static_cast<int64_t>(b) * a.heads + h) * a.queries + i] = sum;
+    const int64_t at = query_index(a, b, h, i);
+    a.means[at] = sum;
+    if (a.d_query_sink)
+      set_element(a.d_query_sink, place_of(a.d_query_sink, b, h, i, 0),
+                  -weight_of_sink(a, b, h, i, at) * sum);
   }
 }
 
@@ -45,11 +58,7 @@ SEXTANT_KERNEL void sink_gradient(const Arguments a) {
   double sum = 0;
   for (int64_t n = thread(); n < static_cast<int64_t>(a.batch) * a.queries; n += threads()) {
     const int64_t b = n / a.queries, i = n % a.queries, at = (b * a.heads + h) * a.queries + i;
-    const float lse = lse_at(a, b, h, i);
-    if (lse == -INFINITY) continue;
-    const double origin = a.origins ? a.origins[at] : 0;
-    sum -= static_cast<double>(expf(static_cast<float>(a.sink[h] - origin - lse))) *
-           static_cast<double>(a.means[at]);
+    sum -= static_cast<double>(weight_of_sink(a, b, h, i, at)) * static_cast<double>(a.means[at]);
   }
   double* const of_threads = reinterpret_cast<double*>(shared_memory());
   of_threads[thread()] = sum;

@@ -4,7 +4,7 @@
 // 1, so a diagonal lies in at most two bands, whose sums are added later in order (kFoldTable),
 // with those of all diagonals that share a row of the table.
 //
-//   A[d]   sum over i - j = d of e_ij q_i       table_gradients
+//   A[d]   sum over i - j = d of e_ij q_i       table_gradients; with r, of ds_ij r_i
 //   B[d]   sum of e_ij k_j                      table_gradients
 //   C[d]   sum of p_ij m_ij d_out_i             table_gradients
 //   b[d]   sum of ds_ij                         scalar_gradients
@@ -76,6 +76,7 @@ SEXTANT_KERNEL void table_gradients(const Arguments a) {
   constexpr int kRow = Sizes<kTile>::kDiagonals + 8;
   const int first_column = block().z * kColumns;
   const bool by_key = a.table == TableOf::kOnKey, of_values = a.table == TableOf::kOnValue;
+  const bool outside = a.table_query && a.table == TableOf::kOnQuery;  // of p
   const TableRows& table = of_values ? a.on_value : by_key ? a.on_key : a.on_query;
   const int columns16 = round_up_16(table.rows.columns);
   const int columns = columns16 - first_column < kColumns ? columns16 - first_column : kColumns;
@@ -89,7 +90,7 @@ SEXTANT_KERNEL void table_gradients(const Arguments a) {
   each_tile_of_band<T, kWidth, kTile>(a, at, [&](bool found, const LaneRows& rows) {
     float s[kFragments][4], ds[kFragments][4];
     gradients_of_tile<T, kWidth, kTile, Slope::kOfProducts>(a, at, rows, !of_values, s, ds);
-    scale_by_slope<kTile>(a, Saved::kReal, ds);
+    if (!outside) scale_by_slope<kTile>(a, Saved::kReal, ds);
     if (of_values) each_element<kFragments>([&](int n, int e) { ds[n][e] = s[n][e]; });
     store_by_diagonal<T, kTile>(ds, by_key, tile, kRow);
     const T* const factor = shared_at<T>(of_values ? a.shared.d_out

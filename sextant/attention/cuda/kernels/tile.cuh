@@ -64,8 +64,18 @@ SEXTANT_DEVICE void set_element(const Rows& x, int64_t at, float value) {
   }
 }
 
+// The row of [batch, heads, queries] of a query.
+SEXTANT_DEVICE int64_t query_index(const Arguments& a, int64_t b, int64_t h, int64_t i) {
+  return (b * a.heads + h) * a.queries + i;
+}
+
 SEXTANT_DEVICE float& lse_at(const Arguments& a, int64_t b, int64_t h, int64_t i) {
   return static_cast<float*>(a.lse.data)[place_of(a.lse, b, h, i, 0)];
+}
+
+// The sink of a query, where there is one.
+SEXTANT_DEVICE float sink_of(const Arguments& a, int64_t b, int32_t h, int64_t i) {
+  return a.query_sink ? element(a.query_sink, place_of(a.query_sink, b, h, i, 0)) : a.sink[h];
 }
 
 SEXTANT_DEVICE bool is_finite(float x) { return x - x == 0; }
