@@ -25,6 +25,8 @@ void check(const Spectrum& spectrum, std::span<const int64_t> sections, AxisOrde
       fail("axes: sections: expected equal ones, but got " + std::to_string(sections[0]) + " and " +
            std::to_string(pairs_of_axis));
   }
+  if (order == AxisOrder::kPlaneFirst && (sections.size() != 3 || sections[1] != sections[2]))
+    fail("axes: sections: expected three, the last two equal");
 }
 
 }  // namespace
@@ -39,6 +41,12 @@ Spectrum follow_axes(Spectrum spectrum, std::span<const int64_t> sections, AxisO
       const bool within = f < axes * static_cast<size_t>(sections[axis]);
       spectrum.pairs[f].axis = within ? static_cast<int>(axis) : 0;
     }
+    return spectrum;
+  }
+  if (order == AxisOrder::kPlaneFirst) {
+    const size_t plane = spectrum.pairs.size() - static_cast<size_t>(sections[0]);
+    for (size_t f = 0; f < spectrum.pairs.size(); ++f)
+      spectrum.pairs[f].axis = f < plane ? static_cast<int>(1 + f % 2) : 0;
     return spectrum;
   }
   const std::vector<Spectrum::Pair> plain = spectrum.pairs;

@@ -26,6 +26,9 @@ enum class AxisOrder {
   // As kBlocks, but the i-th pair of axis a has the frequency of pair axes * i + a. Sections are
   // equal. Pixtral.
   kStrided,
+  // The first pairs follow axes 1 and 2 in turn, which have equal sections, and the slowest
+  // sections[0] pairs axis 0; pair f keeps its frequency. Ernie 4.5 VL, with sections 20, 22, 22.
+  kPlaneFirst,
 };
 
 // Throws Error unless the sections are positive, sum to the pairs, and are equal where they must.

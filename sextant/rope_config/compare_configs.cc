@@ -146,7 +146,10 @@ class LayerPair {
     };
     const bool same = own_.rotary_dim == other_.rotary_dim &&
                       (own_.latent || other_.latent || own_.head_dim == other_.head_dim);
-    if (same && own_.scaling.sections != other_.scaling.sections) {
+    const RopeScaling &own = own_.scaling, &other = other_.scaling;
+    if (same &&
+        (own.sections != other.sections || own.plane_first != other.plane_first ||
+         (!own.sections.empty() && own.interleaved_sections != other.interleaved_sections))) {
       find("rotated channels", "the axes of the first", "other axes (mrope_section)");
       return false;
     }

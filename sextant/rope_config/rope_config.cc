@@ -24,7 +24,7 @@ bool rotate_alike(const RopeConfig& a, const RopeConfig& b) {
   const RopeScaling &x = a.scaling, &y = b.scaling;
   return a.rotates == b.rotates && a.head_dim == b.head_dim && a.rotary_dim == b.rotary_dim &&
          a.base == b.base && x.stretch == y.stretch && x.sections == y.sections &&
-         x.interleaved_sections == y.interleaved_sections;
+         x.interleaved_sections == y.interleaved_sections && x.plane_first == y.plane_first;
 }
 
 std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& configs) {

@@ -31,11 +31,14 @@ at::Tensor indices(const Spectrum& spectrum, int Spectrum::Pair::*field) {
 }  // namespace
 
 size_t axes_choice(const Options& options) {
-  return options.choice(
-      "axes", {"one", "blocks", "interleaved", "restart", "restart-interleaved", "strided"});
+  return options.choice("axes", {"one", "blocks", "interleaved", "restart", "restart-interleaved",
+                                 "strided", "plane-first"});
 }
 
-bool breaks_ladder(const Options& options) { return axes_choice(options) >= 3; }
+bool breaks_ladder(const Options& options) {
+  const size_t axes = axes_choice(options);
+  return axes >= 3 && axes <= 5;
+}
 
 Spectrum rotary_ladder(const Options& options, int64_t head_dim) {
   const int64_t dim = options.integer_or("dim", head_dim, 0, head_dim);

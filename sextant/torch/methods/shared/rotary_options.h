@@ -7,8 +7,8 @@
 //   pairing   "half-split": (f, f + R/2), or "interleaved": (2f, 2f + 1)
 //   sense     "counter-clockwise" as in papers, or "clockwise" (nanochat, modded-nanogpt, GRAPE)
 //   axes      "one", or the rule by which pairs follow several positions (sextant/position/axes.h):
-//             "blocks", "interleaved", "restart", "restart-interleaved", "strided", with `sections`
-//             pairs for each axis
+//             "blocks", "interleaved", "restart", "restart-interleaved", "strided",
+//             "plane-first", with `sections` pairs for each axis
 //   float32_frequencies
 //             frequencies rounded once to float32, as most checkpoints were trained with
 #pragma once
