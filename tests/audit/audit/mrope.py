@@ -12,6 +12,12 @@ from .models import build, needed_values, rotary_classes, sources_of, rotary_fol
 from .vision import STAGE
 
 TOKENS, TOLERANCE = 7, 1e-4
+KIND = "full_attention"
+# Values without which the code's own default does not run.
+VALUES = {"cohere_compass_text": {"rope_parameters": {KIND: {"rope_type": "default",
+                                                             "rope_theta": 10000.0}}},
+          "glm_image_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
+                                                 "mrope_section": [16, 24, 24]}}}
 
 
 def mrope_folders() -> list[str]:
@@ -22,7 +28,8 @@ def mrope_folders() -> list[str]:
 
 def angles_of(rotary: Any, positions: Any) -> tuple[Any, Any]:
     import torch
-    cos, sin = rotary(torch.zeros(1, TOKENS, 8), positions)[:2]
+    by_kind = "layer_type" in inspect.signature(type(rotary).forward).parameters
+    cos, sin = rotary(torch.zeros(1, TOKENS, 8), positions, *([KIND] if by_kind else []))[:2]
     return cos.double().reshape(-1, TOKENS, cos.shape[-1])[-1], sin.double().reshape(
         -1, TOKENS, sin.shape[-1])[-1]
 
@@ -62,7 +69,11 @@ def audit_mrope(name: str, sextant: Sextant) -> FolderResult:
             continue
         label = subject.config_class.__name__
         try:
-            config, _ = build(subject.rotary, subject.config_class)
+            kind = subject.config_class.model_type
+            if kind in VALUES:
+                config = subject.config_class(**VALUES[kind])
+            else:
+                config, _ = build(subject.rotary, subject.config_class)
             for key, value in needed_values(config.model_type).items():
                 setattr(config, key, value)
             rotary = subject.rotary(config)

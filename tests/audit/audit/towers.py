@@ -96,7 +96,7 @@ def packed(model: Any, config: Any, names: list[str]) -> Iterator[Run]:
                   [None, *places])
         return
     more = {"merge_sizes": torch.tensor([1])} if "merge_sizes" in names else {}
-    times = [getattr(config, "temporal_patch_size", None) or getattr(config, "patch_temporal", 1), 1]
+    times = [getattr(config, "temporal_patch_size", 0) or getattr(config, "patch_temporal", 1), 1]
     for time in dict.fromkeys(map(one, times)):
         size = (channels, time, patch, patch)
         for shape in ((channels * time * patch * patch,), (channels * time, patch, patch), size,
