@@ -41,6 +41,13 @@ struct RopeScaling {
   bool is_dynamic() const { return std::holds_alternative<DynamicStretch>(stretch); }
 };
 
+// Whether pairs follow the same axes.
+inline bool same_axes(const RopeScaling& a, const RopeScaling& b) {
+  return a.sections == b.sections &&
+         (a.sections.empty() || (a.interleaved_sections == b.interleaved_sections &&
+                                 a.plane_first == b.plane_first));
+}
+
 // Values from outside the object.
 struct RopeScalingContext {
   double base = 0;              // 0: it must be in the object
