@@ -1,5 +1,5 @@
-// What a config.json says about its vision parts: which axes of the grid of patches rotate which
-// channels, from which base, at which coordinates. families/vision.json has what code decides.
+// The vision parts of a config.json: the axes of the grid of patches that rotate its channels, the
+// base, the coordinates. families/vision.json has the facts that code decides.
 #pragma once
 
 #include <array>
@@ -56,8 +56,8 @@ struct VisionPart {
   std::vector<std::string> notes = {}, warnings = {};
 };
 
-// The vision parts of a config.json, in the file's order. What cannot be read of a part makes it
-// not judged; nothing is thrown. text: the language model's groups.
+// The vision parts of a config.json, in the file's order. A part that cannot be read is not
+// judged; nothing is thrown. text: the language model's groups.
 SEXTANT_API std::vector<VisionPart> read_vision(const nlohmann::json& config,
                                                 const std::vector<RopeConfig>& text);
 

@@ -15,7 +15,7 @@ std::string join(const std::vector<std::string>& words, const char* between) {
   return all;
 }
 
-// What pairs an axis has, from the first to the last of its frequencies.
+// The pairs of an axis, from the first to the last of its frequencies.
 std::string axis_words(const VisionPart& part, size_t axis) {
   const VisionPair *first = nullptr, *last = nullptr;
   for (const VisionPair& pair : part.pairs) {

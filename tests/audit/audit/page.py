@@ -199,7 +199,7 @@ def not_judged(results: list[FolderResult]) -> Table:
     parts = {kind for key in ("parts", "usual_parts") for named in table()[key].values()
              for kind in named.values()}
     holders = {*table()["parts"], *table()["usual_parts"]}
-    yield from textwrap.wrap("Of these types `explain` says that they are not judged: " + ", ".join(
+    yield from textwrap.wrap("Not judged by `explain` are the types " + ", ".join(
         f"`{kind}`" for kind in sorted(parts - known - holders)) + ".", 100)
     yield ""
     yield "| folder | reason |"
@@ -218,7 +218,8 @@ def render_vision(results: list[FolderResult], sextant_binary: str) -> str:
         rotating=sum(len(r.facts.get("parts", {})) for r in own),
         unrotated=sum(len(r.facts.get("unrotated", {})) for r in own))
     parts = [("States of vision parts", vision_states(own)),
-             ("Parts that rotate", vision_parts(own)), ("M-RoPE", mrope_parts(own)), ("Not judged", not_judged(own))]
+             ("Parts that rotate", vision_parts(own)), ("M-RoPE", mrope_parts(own)),
+             ("Not judged", not_judged(own))]
     return VISION_TITLE + intro + "".join(
         f"\n### {title}\n\n" + "\n".join(lines) + "\n" for title, lines in parts)
 

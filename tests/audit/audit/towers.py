@@ -22,7 +22,7 @@ from .models import classes_of
 ROWS, COLUMNS, FRAMES = 6, 10, 2
 APPLY = re.compile(r"^(apply|vision_apply)_\w*(rotary|rope)")
 
-Place = tuple[int, int, int] | None  # frame, row and column; None: a token beside the patches
+PatchIndex = tuple[int, int, int] | None  # frame, row and column; None: a token beside the patches
 
 
 @dataclass
@@ -31,25 +31,25 @@ class Rotated:
 
     before: Any
     after: Any
-    places: list[Place]
+    places: list[PatchIndex]
     grid: tuple[int, int]  # rows and columns
     scale: float = 1.0  # of the coordinates
 
 
 @dataclass
-class Run:
+class TowerInput:
     """What a call needs: arguments, and the places of the tokens."""
 
     arguments: dict[str, Any]
-    places: list[Place]
+    places: list[PatchIndex]
     grid: tuple[int, int] = (ROWS, COLUMNS)
 
 
-def raster(rows: int, columns: int, frames: int = 1) -> list[Place]:
+def raster(rows: int, columns: int, frames: int = 1) -> list[PatchIndex]:
     return [(t, y, x) for t in range(frames) for y in range(rows) for x in range(columns)]
 
 
-def in_blocks(rows: int, columns: int, merge: int, frames: int = 1) -> list[Place]:
+def in_blocks(rows: int, columns: int, merge: int, frames: int = 1) -> list[PatchIndex]:
     """The patches in the order of blocks of merge x merge, as processors pack them."""
     return [(t, by + y, bx + x) for t in range(frames) for by in range(0, rows, merge)
             for bx in range(0, columns, merge) for y in range(merge) for x in range(merge)]
@@ -77,7 +77,7 @@ def shrink(config: Any, layers: int) -> Any:
     return small
 
 
-def packed(model: Any, config: Any, names: list[str]) -> Iterator[Run]:
+def packed(model: Any, config: Any, names: list[str]) -> Iterator[TowerInput]:
     """Patches of Qwen-VL's kind, with the grid beside them."""
     import torch
     patch, channels = one(config.patch_size), getattr(config, "in_channels", 3) or 3
@@ -91,7 +91,7 @@ def packed(model: Any, config: Any, names: list[str]) -> Iterator[Run]:
     if "image_grid_thw" in names:  # Inkling: cells of merged patches, a class token in front
         side = patch * merge
         cells = torch.randn(tokens // merge ** 2, side, side, channels)
-        yield Run({first: cells, "image_grid_thw": torch.tensor([[1, ROWS // merge,
+        yield TowerInput({first: cells, "image_grid_thw": torch.tensor([[1, ROWS // merge,
                                                                   COLUMNS // merge]])},
                   [None, *places])
         return
@@ -102,10 +102,11 @@ def packed(model: Any, config: Any, names: list[str]) -> Iterator[Run]:
         for shape in ((channels * time * patch * patch,), (channels * time, patch, patch), size,
                       (time, channels, patch, patch)):
             for batch in ((tokens,), (1, tokens)):
-                yield Run({first: torch.randn(*batch, *shape), "grid_thw": grid, **more}, places)
+                pixels = torch.randn(*batch, *shape)
+                yield TowerInput({first: pixels, "grid_thw": grid, **more}, places)
 
 
-def pictures(model: Any, config: Any, names: list[str]) -> Iterator[Run]:
+def pictures(model: Any, config: Any, names: list[str]) -> Iterator[TowerInput]:
     """Whole pictures [batch, channels, height, width]."""
     import torch
     patch = one(config.patch_size)
@@ -118,27 +119,27 @@ def pictures(model: Any, config: Any, names: list[str]) -> Iterator[Run]:
         if "image_sizes" in names else {}
     for listed in ([places + [None]] if llama else
                    [places, [None] * before + places, [None, *places]]):
-        yield Run({names[0]: pixels, **more}, listed, (rows, columns))
+        yield TowerInput({names[0]: pixels, **more}, listed, (rows, columns))
 
 
-def placed(model: Any, config: Any, names: list[str]) -> Iterator[Run]:
+def placed(model: Any, config: Any, names: list[str]) -> Iterator[TowerInput]:
     """Patches with their coordinates (x, y) beside them: Gemma 4."""
     import torch
     places = raster(ROWS, COLUMNS)
     ids = torch.tensor([[[x, y] for _, y, x in places]])
     pixels = torch.rand(1, len(places), 3 * one(config.patch_size) ** 2)
-    yield Run({names[0]: pixels, "pixel_position_ids": ids}, places)
+    yield TowerInput({names[0]: pixels, "pixel_position_ids": ids}, places)
 
 
-def sequence(model: Any, config: Any, names: list[str]) -> Iterator[Run]:
+def sequence(model: Any, config: Any, names: list[str]) -> Iterator[TowerInput]:
     """Tokens in a row, whose index is the only coordinate."""
     import torch
     places = [(0, 0, x) for x in range(COLUMNS)]
-    yield Run({"inputs_embeds": torch.randn(1, COLUMNS, config.hidden_size),
+    yield TowerInput({"inputs_embeds": torch.randn(1, COLUMNS, config.hidden_size),
                "num_patches": COLUMNS // 2}, places, (1, COLUMNS))
 
 
-def inputs_for(model: Any, config: Any) -> Iterator[Run]:
+def inputs_for(model: Any, config: Any) -> Iterator[TowerInput]:
     names = list(inspect.signature(model.forward).parameters)
     kind = sequence if "inputs_embeds" in names else placed if "pixel_position_ids" in names \
         else packed if {"grid_thw", "image_grid_thw"} & set(names) else pictures
@@ -189,7 +190,7 @@ def tower_class(modeling: ModuleType, config: Any) -> Iterator[type]:
             yield kind
 
 
-def window_order(config: Any, places: list[Place], windowed: bool) -> list[Place]:
+def window_order(config: Any, places: list[PatchIndex], windowed: bool) -> list[PatchIndex]:
     """The tokens in the order of windows, into which some towers sort them before attention."""
     import torch
     from transformers.vision_utils import get_vision_window_index
@@ -205,7 +206,8 @@ def window_order(config: Any, places: list[Place], windowed: bool) -> list[Place
     return [places[int(i) * unit + j] for i in index for j in range(unit)]
 
 
-def seen_by_first(modeling: ModuleType, config: Any) -> tuple[set[Place], list[Place]] | None:
+def seen_by_first(modeling: ModuleType,
+                  config: Any) -> tuple[set[PatchIndex], list[PatchIndex]] | None:
     """The patches whose attention in the first layer changes with the first patch, and all; None
     if no input fits."""
     import torch

@@ -17,7 +17,7 @@ from typing import Any
 from .explain import Sextant
 from .findings import DIFFERS, UNBUILT, FolderResult
 from .models import classes_of, is_config, modules_of, ROTARY_NAME, ATTENTION_NAME
-from .towers import (COLUMNS, ROWS, Place, Rotated, raster, run_tower, seen_by_first, shrink)
+from .towers import (COLUMNS, ROWS, PatchIndex, Rotated, raster, run_tower, seen_by_first, shrink)
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TABLE = ROOT / "sextant/rope_config/families/vision.json"
@@ -50,7 +50,7 @@ def vision_folders() -> list[str]:
     return sorted(f"vision {folder}" for folder in named)
 
 
-def coordinate(claim: Claim, axis: str, place: Place, grid: tuple[int, int]) -> float:
+def coordinate(claim: Claim, axis: str, place: PatchIndex, grid: tuple[int, int]) -> float:
     t, y, x = place
     index, size = {"time": (t, 1), "height": (y, grid[0]), "width": (x, grid[1]),
                    "frame": (x, grid[1]), "token": (x, grid[1])}[axis]
