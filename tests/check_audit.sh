@@ -6,6 +6,7 @@
 #   tests/check_audit.sh            writes docs/audit/transformers-VERSION.md, and fails if a
 #                                     state differs from the list
 #   tests/check_audit.sh --update   also rewrites the list
+#   tests/check_audit.sh --vision   only vision towers and M-RoPE, and their part of the page
 #
 # The environment is build/torch-2.15.0, made by scripts/torch_env.sh.
 set -euo pipefail
@@ -14,8 +15,8 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/setup.sh"
 torch=2.15.0 transformers=5.24.0
 case ${1:-} in
   -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
-  --update | '') ;;
-  *) fail "unknown argument $1: expected --update or none" ;;
+  --update | --vision | '') ;;
+  *) fail "unknown argument $1: expected --update, --vision or none" ;;
 esac
 
 lock_builds

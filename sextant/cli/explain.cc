@@ -60,6 +60,8 @@ void run(const Request& request) {
     if (!request.out.empty() && subject.config.rotates)
       plot(subject, request.out, !request.as_json);
   }
+  if (request.as_json) return;
+  for (const VisionPart& part : read.vision) print_vision(part);
 }
 
 // Checks that a flag is a number in a range. CLI11 alone accepts nan and truncates long numbers.

@@ -20,9 +20,18 @@ enum class AxisOrder {
   // As kBlocks, but each axis has its own geometric sequence of frequencies: the i-th of n pairs
   // has the frequency base^(-i/n). The vision towers of Qwen2-VL; RoPE-ViT "axial" (base 100).
   kRestart,
+  // As kRestart, but the axes take turns: pair f has axis f mod axes, and the frequency base^(-i/n)
+  // for i = floor(f / axes). Sections are equal. Kimi-K2.5's vision tower.
+  kRestartInterleaved,
+  // As kBlocks, but the i-th pair of axis a has the frequency of pair axes * i + a. Sections are
+  // equal. Pixtral.
+  kStrided,
+  // The first pairs follow axes 1 and 2 in turn, which have equal sections, and the slowest
+  // sections[0] pairs axis 0; pair f keeps its frequency. Ernie 4.5 VL, with sections 20, 22, 22.
+  kPlaneFirst,
 };
 
-// Throws Error unless the sections are positive and sum to the pairs.
+// Throws Error unless the sections are positive, sum to the pairs, and are equal where they must.
 SEXTANT_API Spectrum follow_axes(Spectrum spectrum, std::span<const int64_t> sections,
                                  AxisOrder order, double base);
 

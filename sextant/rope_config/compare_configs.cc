@@ -146,7 +146,7 @@ class LayerPair {
     };
     const bool same = own_.rotary_dim == other_.rotary_dim &&
                       (own_.latent || other_.latent || own_.head_dim == other_.head_dim);
-    if (same && own_.scaling.sections != other_.scaling.sections) {
+    if (same && !same_axes(own_.scaling, other_.scaling)) {
       find("rotated channels", "the axes of the first", "other axes (mrope_section)");
       return false;
     }
@@ -348,6 +348,7 @@ std::string chunk_words(int64_t chunk) {
 
 ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& b) {
   ConfigComparison result;
+  compare_vision(a, b, result);
   std::set<int64_t> numbers = numbers_of(a);
   const std::set<int64_t> others = numbers_of(b);
   numbers.insert(others.begin(), others.end());
@@ -391,6 +392,7 @@ ConfigComparison check_config(const ReadRopeConfig& read) {
       }
     }
   }
+  check_vision(read, result);
   return result;
 }
 

@@ -52,8 +52,12 @@ std::string chunk_words(int64_t chunk);
 // beyond it: at L + 1, 2 L and factor x L.
 ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& b);
 
+// Adds the differences of the vision parts of two files, and the doubts about those of one file.
+void compare_vision(const ReadRopeConfig& a, const ReadRopeConfig& b, ConfigComparison& to);
+void check_vision(const ReadRopeConfig& read, ConfigComparison& to);
+
 // The keys of a GGUF file that llama.cpp does not read for its architecture or reads with another
-// effect, by explain's warnings. Empty for other formats.
+// effect, by explain's warnings, and doubts about vision parts.
 ConfigComparison check_config(const ReadRopeConfig& read);
 
 }  // namespace sextant

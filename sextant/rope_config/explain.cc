@@ -83,8 +83,9 @@ std::vector<int> axes_of(const RopeConfig& config, const Spectrum& spectrum) {
   std::vector<int> axes(spectrum.pairs.size(), 0);
   const RopeScaling& scaling = config.scaling;
   if (scaling.sections.empty()) return axes;
-  const AxisOrder order =
-      scaling.interleaved_sections ? AxisOrder::kInterleaved : AxisOrder::kBlocks;
+  const AxisOrder order = scaling.plane_first            ? AxisOrder::kPlaneFirst
+                          : scaling.interleaved_sections ? AxisOrder::kInterleaved
+                                                         : AxisOrder::kBlocks;
   const Spectrum parted = follow_axes(spectrum, scaling.sections, order, config.base);
   for (size_t f = 0; f < axes.size(); ++f) axes[f] = parted.pairs[f].axis;
   return axes;

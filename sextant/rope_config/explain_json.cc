@@ -83,7 +83,13 @@ std::string explain_json(const ReadRopeConfig& read) {
     configs.push_back(to_json(read.configs[g], read.explained[g]));
     old.push_back(with_old_keys(configs.back()));
   }
-  return json({{"schema", 3}, {"dialect", read.dialect}, {"configs", configs}, {"settings", old}})
+  json vision = json::array();
+  for (const VisionPart& part : read.vision) vision.push_back(vision_json(part));
+  return json({{"schema", 3},
+               {"dialect", read.dialect},
+               {"configs", configs},
+               {"vision", vision},
+               {"settings", old}})
       .dump(1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -65,7 +65,9 @@ ReadRopeConfig read_dialect(const std::string& marked, const Overrides& override
   if (bytes[start] == '{') {
     const nlohmann::json config = parse_json(bytes, "config.json");
     std::vector<RopeConfig> configs = read_hugging_face(config, overrides);
-    return {"Hugging Face config.json", bytes, configs, find_language_model(config).place};
+    std::vector<VisionPart> vision = read_vision(config, configs);
+    return {"Hugging Face config.json",        bytes, std::move(configs),
+            find_language_model(config).place, {},    std::move(vision)};
   }
   if (bytes.size() < 65536 && looks_like_yaml(bytes)) {
     if (yaml == nullptr) {

@@ -8,6 +8,7 @@
 #include "sextant/base/export.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/rope_config.h"
+#include "sextant/rope_config/vision.h"
 
 namespace sextant {
 
@@ -19,6 +20,7 @@ struct ReadRopeConfig {
   // "": the whole file.
   std::string place = {};
   std::vector<Explained> explained = {};  // of each of these, at Overrides::length
+  std::vector<VisionPart> vision = {};    // of a config.json
 };
 
 // Reads YAML as read_yaml() of sextant/files/yaml.h, which has a library of its own.

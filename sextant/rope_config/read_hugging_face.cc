@@ -69,25 +69,36 @@ void add_defaults_of_code(const Family* family, json& object) {
   }
 }
 
-// Adds M-RoPE's sections if the file has none, and their order if the code has only one.
+// Adds M-RoPE's sections if the file has none, and their order, as each code has one alone.
 void add_sections_of_code(ModelFields& fields, int64_t pairs, json& object) {
   if (fields.family() == nullptr || !fields.family()->defaults.contains("mrope_section")) return;
   if (!object.contains("mrope_section") && !object.contains("xdrope_section")) {
     const json& sections = fields.family()->defaults.at("mrope_section");
     int64_t sum = 0;
     for (const json& one : sections) sum += one.get<int64_t>();
-    if (sum != pairs) {
+    json full = sections;  // an order in turn gives all pairs that are left to time
+    const bool in_turn = !fields.value("mrope_interleaved").is_null();
+    if (in_turn && sum < pairs) full[0] = full[0].get<int64_t>() + pairs - sum;
+    if (sum != pairs && full == sections) {
       fields.say("the file has no mrope_section, and that of its type's code, " + shown(sections) +
                  ", does not sum to " + std::to_string(pairs) + " pairs (" +
                  fields.family()->origin() + ", " + fields.family()->source +
                  "): which pairs follow height and width is not said");
       return;
     }
-    object["mrope_section"] = fields.value("mrope_section");
+    object["mrope_section"] = full;
   }
-  if (object.contains("mrope_interleaved")) return;
-  const json interleaved = fields.value("mrope_interleaved");
-  if (!interleaved.is_null()) object["mrope_interleaved"] = interleaved;
+  if (!fields.value("mrope_plane_first").is_null()) object["mrope_plane_first"] = true;
+  const bool interleaved = !fields.value("mrope_interleaved").is_null();
+  if (object.contains("mrope_interleaved") && object["mrope_interleaved"] != json(interleaved) &&
+      object["mrope_interleaved"].is_boolean()) {
+    fields.say("mrope_interleaved " + object["mrope_interleaved"].dump() +
+               " is not read by the code of this type (" + fields.family()->origin() + ", " +
+               fields.family()->source + "), whose pairs follow the axes " +
+               (interleaved ? "in turn" : "in another order"));
+  }
+  if (interleaved || object.contains("mrope_interleaved"))
+    object["mrope_interleaved"] = interleaved;
 }
 
 std::string words_on_ntk(int64_t dim) {

@@ -23,8 +23,7 @@ Spectrum spectrum_of(const RopeConfig& config, int64_t length) {
 bool rotate_alike(const RopeConfig& a, const RopeConfig& b) {
   const RopeScaling &x = a.scaling, &y = b.scaling;
   return a.rotates == b.rotates && a.head_dim == b.head_dim && a.rotary_dim == b.rotary_dim &&
-         a.base == b.base && x.stretch == y.stretch && x.sections == y.sections &&
-         x.interleaved_sections == y.interleaved_sections;
+         a.base == b.base && x.stretch == y.stretch && same_axes(x, y);
 }
 
 std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& configs) {

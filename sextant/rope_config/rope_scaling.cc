@@ -83,6 +83,12 @@ void read_common(const JsonFields& fields, RopeScaling& to) {
   to.sections = fields.optional_integers(sections, 1, 1 << 20);
   fields.skip("xdrope_section");  // HunYuan's first name of mrope_section
   to.interleaved_sections = fields.optional_flag("mrope_interleaved").value_or(false);
+  to.plane_first = fields.optional_flag("mrope_plane_first").value_or(false);
+  if (to.plane_first) {
+    if (to.sections.size() != 3 || to.sections[0] != to.sections[1])
+      fields.refuse(sections, "the pairs of height, width and time, the first two equal");
+    std::ranges::rotate(to.sections, to.sections.begin() + 2);
+  }
   // Some models' code saves these fields here and does not read them.
   for (const char* unread : {"interleaved", "max_position_embeddings", "finetuned"}) {
     fields.skip(unread);
@@ -267,7 +273,9 @@ json scaling_object(const RopeConfig& config) {
       },
       scaling.stretch);
   if (!scaling.sections.empty()) {
-    object["mrope_section"] = scaling.sections;
+    std::vector<int64_t> sections = scaling.sections;
+    if (scaling.plane_first) std::ranges::rotate(sections, sections.begin() + 1);
+    object["mrope_section"] = sections;
     if (scaling.interleaved_sections) object["mrope_interleaved"] = true;
   }
   if (scaling.query_scale.law == QueryLaw::kMinistral) {

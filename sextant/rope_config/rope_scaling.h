@@ -33,10 +33,20 @@ struct RopeScaling {
   std::optional<double> partial = {};  // partial_rotary_factor, if it is in the object
   std::vector<int64_t> sections = {};  // mrope_section
   bool interleaved_sections = false;
+  // Ernie 4.5 VL: AxisOrder::kPlaneFirst. Its files have the sections of height, width and time;
+  // here time is the first.
+  bool plane_first = false;
   std::vector<std::string> warnings = {};
 
   bool is_dynamic() const { return std::holds_alternative<DynamicStretch>(stretch); }
 };
+
+// Whether pairs follow the same axes.
+inline bool same_axes(const RopeScaling& a, const RopeScaling& b) {
+  return a.sections == b.sections &&
+         (a.sections.empty() || (a.interleaved_sections == b.interleaved_sections &&
+                                 a.plane_first == b.plane_first));
+}
 
 // Values from outside the object.
 struct RopeScalingContext {

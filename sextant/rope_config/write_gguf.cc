@@ -65,7 +65,8 @@ class Writer {
 // Writes four numbers, 0 for missing axes. The order in which pairs follow the axes is that of the
 // architecture (llama_model_rope_type()).
 void write_sections(Writer& to, const LlamaCppArchitecture& row, const RopeScaling& scaling) {
-  if (row.axes != (scaling.interleaved_sections ? "interleaved" : "blocks")) {
+  if (scaling.plane_first ||
+      row.axes != (scaling.interleaved_sections ? "interleaved" : "blocks")) {
     fail("convert: gguf: mrope_section: expected none for the architecture " + row.name +
          ", whose pairs llama.cpp does not have follow axes in that order");
   }

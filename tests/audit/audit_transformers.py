@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares `sextant explain` with the code of transformers, folder by folder.
 
-    audit_transformers.py --sextant BINARY [--models NAME ...] [--resume] [--update] [--page]
+    audit_transformers.py --sextant BINARY [--models NAME ...] [--vision] [--resume] [--update]
+                          [--page]
     audit_transformers.py --self-test
 
 For each folder of transformers.models with a rotary class, and each such class of a language model:
@@ -17,6 +18,9 @@ For each folder of transformers.models with a rotary class, and each such class 
   switches   fields that switch rotations on and off, at each of their values
   released   the configurations of released models in tests/rope_config/released
   registry   every other model_type: explain must answer that it does not rotate
+  vision     each vision tower of families/vision.json runs on a grid that is not square, and its
+             queries are compared with explain's axes, channels, frequencies and coordinates; the
+             axes of M-RoPE's pairs with the rotary class. --vision does this alone
 
 The result is a state for each folder, which is compared with tests/audit/transformers-VERSION.txt.
 The exit status is 1 if one differs. --update writes that list, --page the page of the
@@ -38,9 +42,11 @@ from audit.explain import Sextant
 from audit.findings import AGREES, NO_TEXT, RANKS, FolderResult
 from audit.folder import audit_folder
 from audit.models import rotary_folders
+from audit.mrope import audit_mrope, mrope_folders
 from audit.registry import NAME as REGISTRY, audit_registry
 from audit.runner import run_all
 from audit.self_test import self_test
+from audit.vision import TABLE, audit_vision, vision_folders
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -50,7 +56,7 @@ def key_of(binary: str, version: str) -> str:
     digest = hashlib.sha256(version.encode())
     files = sorted((ROOT / "tests/audit/audit").glob("*.py"))
     files += sorted((ROOT / "tests/rope_config/released").glob("*.json"))
-    for path in [pathlib.Path(binary), ROOT / "tests/audit/models.json", *files]:
+    for path in [pathlib.Path(binary), ROOT / "tests/audit/models.json", TABLE, *files]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -96,28 +102,36 @@ def main() -> int:
     options.add_argument("--models", nargs="*", help="folders; all if none is named")
     options.add_argument("--out", type=pathlib.Path, default=ROOT / "build/audit")
     options.add_argument("--processes", type=int, default=2)
+    options.add_argument("--vision", action="store_true", help="only vision towers and M-RoPE")
     options.add_argument("--resume", action="store_true")
     options.add_argument("--update", action="store_true")
     options.add_argument("--page", action="store_true")
     options.add_argument("--self-test", action="store_true")
     given = options.parse_args()
     version = prepare()
+    sextant = Sextant(given.sextant)
     if given.self_test:
-        lines = self_test()
+        lines = self_test(sextant)
         print("\n".join(lines) or "The audit finds every planted error.")
         return 1 if lines else 0
-    sextant = Sextant(given.sextant)
 
     def audit(name: str) -> FolderResult:
+        if name.startswith("vision "):
+            return audit_vision(name, sextant)
+        if name.startswith("mrope "):
+            return audit_mrope(name, sextant)
         return audit_registry(sextant) if name == REGISTRY else audit_folder(name, sextant)
-    names = given.models or [REGISTRY, *rotary_folders()]
+    towers = [*vision_folders(), *mrope_folders()]
+    names = given.models or (towers if given.vision else
+                             [REGISTRY, *rotary_folders(), *towers])
     results = run_all(names, audit, given.out, key_of(given.sextant, version), given.processes,
                       given.resume)
     say_states(results)
     short = ".".join(version.split(".")[:2])
     if given.page:
-        page.write(ROOT / f"docs/audit/transformers-{short}.md", results,
-                   given.sextant, version)
+        path = ROOT / f"docs/audit/transformers-{short}.md"
+        write = page.write_vision if given.vision else page.write
+        write(path, results, given.sextant, version)
     return judge(results, ROOT / f"tests/audit/transformers-{short}.txt", given.update)
 
 

@@ -42,6 +42,34 @@ TEST(Axes, FrequenciesAreKeptUnlessTheyRestart) {
   }
 }
 
+// The axis of each pair, and the pair of the plain spectrum or i/n of which it has the frequency.
+TEST(Axes, TakeTurnsOrTakeEverySecondFrequency) {
+  const Spectrum plain = rotary({.dim = 16});
+  const Spectrum turns = followed({4, 4}, AxisOrder::kRestartInterleaved);
+  const Spectrum strided = followed({4, 4}, AxisOrder::kStrided);
+  EXPECT_THAT(axes(turns), ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
+  EXPECT_THAT(axes(strided), ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
+  for (size_t f = 0; f < 8; ++f) {
+    EXPECT_NEAR(turns.pairs[f].frequency.high, std::pow(10000, -static_cast<double>(f / 2) / 4),
+                1e-15);
+    EXPECT_EQ(strided.pairs[f].frequency.high, plain.pairs[2 * (f % 4) + f / 4].frequency.high);
+  }
+  EXPECT_THAT(axes(followed({2, 3, 3}, AxisOrder::kPlaneFirst)),
+              ElementsAre(1, 2, 1, 2, 1, 2, 0, 0));
+  for (const AxisOrder order : {AxisOrder::kRestartInterleaved, AxisOrder::kStrided}) {
+    EXPECT_THAT(
+        [&] {
+          followed({5, 3}, order);
+        },
+        ThrowsMessage<Error>(HasSubstr("expected equal ones, but got 5 and 3")));
+  }
+  EXPECT_THAT(
+      [] {
+        followed({2, 4, 2}, AxisOrder::kPlaneFirst);
+      },
+      ThrowsMessage<Error>(HasSubstr("expected three, the last two equal")));
+}
+
 TEST(Axes, SectionsAreAllPairs) {
   EXPECT_THAT(
       [] {

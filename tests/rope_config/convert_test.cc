@@ -172,13 +172,14 @@ TEST(Convert, GgufHasSectionsWhereTheArchitectureHas) {
   const std::string interleaved = R"(, "mrope_interleaved": true)";
   const std::vector<double> sections = {24, 20, 20, 0};
   EXPECT_EQ(
-      std::get<GgufArray>(written("qwen2_vl", "").at("qwen2vl.rope.dimension_sections")).numbers,
+      std::get<GgufArray>(written("qwen2_vl", interleaved).at("qwen2vl.rope.dimension_sections"))
+          .numbers,
       sections);
   EXPECT_EQ(std::get<GgufArray>(
                 written("qwen3_vl_text", interleaved).at("qwen3vl.rope.dimension_sections"))
                 .numbers,
             sections);
-  EXPECT_THAT([&] { written("qwen2_vl", interleaved); },
+  EXPECT_THAT([&] { written("hunyuan_vl", interleaved); },
               ThrowsMessage<Error>(HasSubstr("mrope_section: expected none for the architecture")));
   EXPECT_THAT([&] { written("llama", ""); },
               ThrowsMessage<Error>(HasSubstr("mrope_section: expected none for the architecture")));

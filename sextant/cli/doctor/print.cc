@@ -70,7 +70,8 @@ void print(const DoctorReport& report) {
   for (const LayerRow& row : report.rows) lines.push_back(cells_of(row));
   if (!report.rows.empty()) print_table(lines);
   for (const ConfigFinding& found : report.result.findings) {
-    lab::print("{}: {}, layers {}\n", severity_of(found), found.field, layers_of(found));
+    lab::print("{}: {}, {}{}\n", severity_of(found), found.field,
+               found.kind.starts_with("vision") ? "" : "layers ", layers_of(found));
     print_wrapped("expected      " + found.expected);
     print_wrapped("got           " + found.got);
     if (!found.cause.empty()) print_wrapped("cause         " + found.cause);

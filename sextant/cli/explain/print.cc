@@ -58,7 +58,9 @@ void print_axes(const RopeScaling& scaling) {
   }
   if (line.empty()) return;
   lab::print("axes          of the pairs {}{}\n", line,
-             scaling.interleaved_sections ? ", in turn" : ", one block after the other");
+             scaling.plane_first            ? ", height and width in turn, then time"
+             : scaling.interleaved_sections ? ", in turn"
+                                            : ", one block after the other");
 }
 
 // Prints how far back queries of these layers attend.

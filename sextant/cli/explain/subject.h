@@ -7,6 +7,7 @@
 #include "sextant/chart/chart.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/rope_config.h"
+#include "sextant/rope_config/vision.h"
 
 namespace sextant::cli {
 
@@ -45,6 +46,9 @@ void print_wrapped(const std::string& text);
 
 // Prints to standard output. all: one line per pair. legend: a sentence that explains the columns.
 void print(const Subject& subject, bool all, bool legend);
+
+// A vision part, as a section of its own.
+void print_vision(const VisionPart& part);
 
 chart::LineChart wavelengths(const Subject& subject);
 

@@ -80,6 +80,13 @@ class Sextant:
         entries = json.loads(done.stdout)["configs"]
         return Answer(tuple(Setting.of(entry) for entry in entries), "")
 
+    def explain_whole(self, fields: dict[str, Any]) -> dict[str, Any] | str:
+        """The whole answer as JSON, or the message if explain refused."""
+        done = subprocess.run([self.binary, "explain", "-", "--json"], capture_output=True,
+                              input=json.dumps(fields, default=str), text=True, timeout=60,
+                              check=False)
+        return json.loads(done.stdout) if done.returncode == 0 else done.stderr.strip()
+
     def explain_fields(self, fields: dict[str, Any], length: int = 0) -> Answer:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "config.json")

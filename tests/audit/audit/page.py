@@ -7,10 +7,12 @@ import datetime
 import pathlib
 import platform
 import subprocess
+import textwrap
 from typing import Iterator
 
 from .findings import AGREES, DIFFERS, EXPLAINED, NO_TEXT, RANKS, FolderResult
 from .registry import NAME as REGISTRY
+from .vision import rotating_types, table, unrotated_types
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -135,8 +137,103 @@ def unprobed(results: list[FolderResult]) -> Table:
             yield f"| {result.folder} | {escaped(line)} |"
 
 
-def render(results: list[FolderResult], sextant_binary: str, version: str) -> str:
+VISION_TITLE = "\n## Vision parts and M-RoPE\n"
+
+VISION_INTRO = """
+For each vision part that rotates by [axes](../rotary-axes.md), the tower of transformers runs on
+6 x 10 patches, and its queries before and after the rotation are compared with what `explain` says
+of the same configuration: each pair's channels, axis, frequency and coordinate, the channels that
+stay, tokens beside the patches, and windows, by what a first layer sees. This is done with the
+code's defaults, with another base, and for the released models of the tests; files that lack a
+field, and parts inside a whole file, are compared as well. For M-RoPE the rotary class of the
+language model gets position ids of time, height and width that differ.
+
+| | |
+| --- | --- |
+| date | {date} |
+| torch | {torch}, Sextant {sextant} |
+| comparisons | {compared} |
+| parts that rotate | {rotating} |
+| parts that have learned vectors or the like, as `explain` says | {unrotated} |
+"""
+
+
+def is_vision(result: FolderResult) -> bool:
+    return result.folder.startswith(("vision ", "mrope "))
+
+
+def vision_states(results: list[FolderResult]) -> Table:
+    yield "| state | vision parts: folders | M-RoPE: folders | meaning |"
+    yield "| --- | --- | --- | --- |"
+    meanings = {DIFFERS: "differs in silence", "refuses": "`explain` refuses what the code takes",
+                "asks": "`explain` asks for a value that the code has",
+                "cannot be built": "not judged: named below",
+                EXPLAINED: "a difference that `explain` says",
+                AGREES: "all that was compared agrees"}
+    for state, meaning in meanings.items():
+        counts_of = [sum(r.state() == state for r in results if r.folder.startswith(kind))
+                     for kind in ("vision ", "mrope ")]
+        yield f"| {state} | {counts_of[0]} | {counts_of[1]} | {meaning} |"
+
+
+def vision_parts(results: list[FolderResult]) -> Table:
+    yield "| part | form | axes | `axes` of rope | pairing | channels that rotate |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for result in results:
+        for kind, fact in result.facts.get("parts", {}).items():
+            yield (f"| {kind} | {fact['form']} | {', '.join(fact['axes'])} | {fact['order']} | "
+                   f"{fact['pairing']} | {fact['rotary_dim']} of {fact['head_dim']} |")
+
+
+def mrope_parts(results: list[FolderResult]) -> Table:
+    yield "| language model | pairs of time, height and width |"
+    yield "| --- | --- |"
+    for result in results:
+        for label, sections in result.facts.get("mrope", {}).items():
+            yield f"| {label} | {', '.join(map(str, sections))} |"
+
+
+def not_judged(results: list[FolderResult]) -> Table:
+    """The parts of multimodal models that are in no table, and those that were not run."""
+    known = {*rotating_types(), *unrotated_types()}
+    parts = {kind for key in ("parts", "usual_parts") for named in table()[key].values()
+             for kind in named.values()}
+    holders = {*table()["parts"], *table()["usual_parts"]}
+    yield from textwrap.wrap("Not judged by `explain` are the types " + ", ".join(
+        f"`{kind}`" for kind in sorted(parts - known - holders)) + ".", 100)
+    yield ""
+    yield "| folder | reason |"
+    yield "| --- | --- |"
+    for result in results:
+        if result.state() != AGREES or result.unprobed:
+            yield f"| {result.folder} | {escaped('; '.join(result.unprobed) or result.why())} |"
+
+
+def render_vision(results: list[FolderResult], sextant_binary: str) -> str:
     import torch
+    own = [r for r in results if is_vision(r)]
+    intro = VISION_INTRO.format(
+        date=datetime.date.today(), torch=torch.__version__, sextant=code_version(sextant_binary),
+        compared=sum(r.compared for r in own),
+        rotating=sum(len(r.facts.get("parts", {})) for r in own),
+        unrotated=sum(len(r.facts.get("unrotated", {})) for r in own))
+    parts = [("States of vision parts", vision_states(own)),
+             ("Parts that rotate", vision_parts(own)), ("M-RoPE", mrope_parts(own)),
+             ("Not judged", not_judged(own))]
+    return VISION_TITLE + intro + "".join(
+        f"\n### {title}\n\n" + "\n".join(lines) + "\n" for title, lines in parts)
+
+
+def write_vision(path: pathlib.Path, results: list[FolderResult], sextant_binary: str,
+                 version: str) -> None:
+    """Rewrites the page's section of vision parts, and no other."""
+    before = path.read_text().split(VISION_TITLE)[0]
+    path.write_text(before + render_vision(results, sextant_binary))
+
+
+def render(every: list[FolderResult], sextant_binary: str, version: str) -> str:
+    import torch
+    results = [r for r in every if not is_vision(r)]
     folders = [r for r in results if r.folder != REGISTRY]
     intro = INTRO.format(
         version=version, date=datetime.date.today(), torch=torch.__version__,
@@ -151,7 +248,8 @@ def render(results: list[FolderResult], sextant_binary: str, version: str) -> st
         ("Released models", released(results)),
         ("Runs of default configurations", runs(results)),
         ("Configurations that were compared without a run", unprobed(results))]
-    return intro + "".join(f"\n## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in parts)
+    text = "".join(f"\n## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in parts)
+    return intro + text + render_vision(every, sextant_binary)
 
 
 def write(path: pathlib.Path, results: list[FolderResult], sextant_binary: str,

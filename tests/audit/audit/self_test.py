@@ -9,11 +9,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Callable
 
+from transformers.models.qwen2_vl import configuration_qwen2_vl as qwen2_vl
+from transformers.models.qwen2_vl import modeling_qwen2_vl
+
+from . import vision
 from .compare import compare_buffers, compare_run, pair_angles, without_still
-from .explain import Setting
+from .explain import Setting, Sextant
 from .models import Frequencies, frequencies_of, rotary_classes
 from .probe import LayerSeen
 from .stages import layer_types_of, run_of
+from .towers import run_tower, shrink
 
 FOLDERS = ("llama", "gemma3", "smollm3", "glm", "deepseek_v3", "granite")
 
@@ -97,5 +102,22 @@ def test_folder(folder: str) -> list[str]:
     return lines
 
 
-def self_test() -> list[str]:
-    return [line for folder in FOLDERS for line in test_folder(folder)]
+def test_vision(sextant: Sextant) -> list[str]:
+    """Errors in what explain says of a vision tower."""
+    config = shrink(qwen2_vl.Qwen2VLVisionConfig(), 1)
+    [seen] = run_tower(modeling_qwen2_vl, config)
+    right = vision.claims_of(sextant, config.to_dict())[0]
+    pairs = right["pairs"]
+    other = [{**p, "channels": p["channels"][::-1]} for p in pairs[:1]] + pairs[1:]
+    faster = [{**p, "frequency": p["frequency"] * (1 + 1e-3)} for p in pairs[:1]] + pairs[1:]
+    planted = {"the axes exchanged": {"axes": right["axes"][::-1]},
+               "indices from 1": {"first_index": 1}, "coordinates in [-1, 1]": {"normalised": True},
+               "a pair left out": {"pairs": pairs[1:]}, "a pair the other way": {"pairs": other},
+               "a pair changed by 1e-3": {"pairs": faster}, "another head": {"head_dim": 64}}
+    lines = [f"vision: found without an error: {x}" for x in vision.compare_run(right, seen)]
+    return lines + [f"vision: not found: {name}" for name, change in planted.items()
+                    if not vision.compare_run({**right, **change}, seen)]
+
+
+def self_test(sextant: Sextant) -> list[str]:
+    return [*test_vision(sextant), *(line for folder in FOLDERS for line in test_folder(folder))]

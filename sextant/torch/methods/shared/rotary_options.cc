@@ -30,6 +30,16 @@ at::Tensor indices(const Spectrum& spectrum, int Spectrum::Pair::*field) {
 
 }  // namespace
 
+size_t axes_choice(const Options& options) {
+  return options.choice("axes", {"one", "blocks", "interleaved", "restart", "restart-interleaved",
+                                 "strided", "plane-first"});
+}
+
+bool breaks_ladder(const Options& options) {
+  const size_t axes = axes_choice(options);
+  return axes >= 3 && axes <= 5;
+}
+
 Spectrum rotary_ladder(const Options& options, int64_t head_dim) {
   const int64_t dim = options.integer_or("dim", head_dim, 0, head_dim);
   if (dim % 2 != 0) options.refuse("dim", "an even number");
@@ -41,13 +51,13 @@ Spectrum rotary_ladder(const Options& options, int64_t head_dim) {
                       ? Pairing::kHalfSplit
                       : Pairing::kInterleaved,
        .first_column = options.choice("columns", {"first", "last"}) == 0 ? 0 : head_dim - dim});
-  const size_t axes = options.choice("axes", {"one", "blocks", "interleaved", "restart"});
+  const size_t axes = axes_choice(options);
   if (axes == 0 && !options.integers("sections", 1, 1 << 20).empty())
     options.refuse("sections", "none, as axes is \"one\"");
   if (axes == 0) return spectrum;
   const auto order = static_cast<AxisOrder>(axes - 1);
-  if (order == AxisOrder::kRestart && options.flag("float32_frequencies"))
-    options.refuse("float32_frequencies", "false, as axes is \"restart\"");
+  if (breaks_ladder(options) && options.flag("float32_frequencies"))
+    options.refuse("float32_frequencies", "false, as axes do not share one ladder of frequencies");
   return follow_axes(std::move(spectrum), sections_of(options), order, base);
 }
 

@@ -7,7 +7,8 @@
 //   pairing   "half-split": (f, f + R/2), or "interleaved": (2f, 2f + 1)
 //   sense     "counter-clockwise" as in papers, or "clockwise" (nanochat, modded-nanogpt, GRAPE)
 //   axes      "one", or the rule by which pairs follow several positions (sextant/position/axes.h):
-//             "blocks", "interleaved", "restart", with `sections` pairs for each axis
+//             "blocks", "interleaved", "restart", "restart-interleaved", "strided",
+//             "plane-first", with `sections` pairs for each axis
 //   float32_frequencies
 //             frequencies rounded once to float32, as most checkpoints were trained with
 #pragma once
@@ -21,6 +22,11 @@
 #include "sextant/torch/methods/shared/options.h"
 
 namespace sextant {
+
+// The index of the option `axes` among its words, 0 for "one"; and whether the axes do not
+// share one ladder of frequencies.
+size_t axes_choice(const Options& options);
+bool breaks_ladder(const Options& options);
 
 // The pairs and their axes, at exact frequencies and in the counter-clockwise sense.
 Spectrum rotary_ladder(const Options& options, int64_t head_dim);

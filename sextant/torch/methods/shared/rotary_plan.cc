@@ -38,11 +38,11 @@ RopeScaling read_stretch(const Options& options, int64_t train_length, int64_t d
   return scaling;
 }
 
-// Stretches that count pairs from the fastest one are undefined for frequencies that restart with
-// each axis.
-void check_restart(const Options& options, const RopeScaling& scaling) {
+// Stretches that count pairs from the fastest one are undefined unless the axes share one ladder of
+// frequencies.
+void check_ladder(const Options& options, const RopeScaling& scaling) {
   const bool stretched = scaling.is_dynamic() || std::get<Stretch>(scaling.stretch).index() != 0;
-  if (stretched && options.choice("axes", {"one", "blocks", "interleaved", "restart"}) == 3)
+  if (stretched && breaks_ladder(options))
     options.refuse("axes", "one ladder of frequencies, as there is a stretch");
 }
 
@@ -122,7 +122,7 @@ RotaryPlan::RotaryPlan(const Options& options, const ModelShape& shape,
   scaling_ = std::make_shared<const RopeScaling>(
       read_stretch(options, shape.train_length, 2 * static_cast<int64_t>(plain_.pairs.size()),
                    options.number("base", 1e-3, 1e30)));
-  check_restart(options, *scaling_);
+  check_ladder(options, *scaling_);
   query_scale_ = scaling_->query_scale;
   read_dynamic(options);
   read_query_scale(options);
@@ -273,7 +273,7 @@ Spectrum rope_spectrum(const std::string& what, const std::string& options, int6
 }
 
 Spectrum one_axis_spectrum(const Options& options, const ModelShape& shape) {
-  if (options.choice("axes", {"one", "blocks", "interleaved", "restart"}) != 0)
+  if (axes_choice(options) != 0)
     options.refuse("axes", "\"one\", as distances are bent by one position");
   Spectrum spectrum = rotary_ladder(options, shape.head_dim);
   const RopeScaling scaling =
