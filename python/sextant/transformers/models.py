@@ -78,14 +78,19 @@ def accelerate(model: _Model, *, inputs: Mapping[str, Any] | None = None,
 def serve(model):
     """Does the work of ``accelerate`` for one PreTrainedModel, without a trial."""
     swapped = swap.swap(model)
-    if not type(model)._can_set_attn_implementation() and swapped:
+    own = swapped and not type(model)._can_set_attn_implementation()
+    if own and not swap.takes_ranges(model):
         return
-    refuse_unserved(model)
+    if not own:
+        refuse_unserved(model)
     if not attention_modules(model) and not swapped:
         raise ModelError(f"{type(model).__name__}: expected layers that ask transformers' "
                          "attention interface, but there are none")
     before = implementations(model)
-    set_implementation(model, NAME)
+    if own:  # which decides the kind of masks alone
+        set_implementations(model, dict.fromkeys(before, NAME))
+    else:
+        set_implementation(model, NAME)
     if BEFORE not in model.__dict__:
         setattr(model, BEFORE, before)
 

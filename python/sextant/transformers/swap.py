@@ -26,7 +26,8 @@ _FOLDER = re.compile(r"\.models\.(\w+)\.")
 class Replacement:
     """function(module, ...) for a method of a class in some folders of transformers' models. by:
     the method of Sextant that computes the layer, for ``served``, or a function of the module; None
-    for a part of one. when: tells by a module whether it has the attention that the function
+    for a part of one. ranges: whether the model's masks may be those of ``masks.visibility``,
+    though it asks no interface. when: tells by a module whether it has the attention that the function
     computes; it may raise ModelError, for what cannot be served. values: of further attributes."""
 
     kind: str
@@ -36,13 +37,14 @@ class Replacement:
     by: Any
     when: Callable[[Any], bool]
     values: dict[str, Any]
+    ranges: bool = False
 
 
 _REPLACEMENTS: dict[str, list[Replacement]] = {}  # by name of the class
 
 
 def replaces(target: str, *folders: str, by: Any = None,
-             when: Callable[[Any], bool] = lambda module: True,
+             when: Callable[[Any], bool] = lambda module: True, ranges: bool = False,
              **values: Any) -> Callable[[Any], Any]:
     """Registers a function for target, a class or Class.method (by default forward), in folders of
     transformers' models: a ``Replacement``."""
@@ -50,7 +52,7 @@ def replaces(target: str, *folders: str, by: Any = None,
 
     def register(function):
         _REPLACEMENTS.setdefault(kind, []).append(
-            Replacement(kind, name or "forward", folders, function, by, when, values))
+            Replacement(kind, name or "forward", folders, function, by, when, values, ranges))
         return function
     return register
 
@@ -91,6 +93,11 @@ def swap(model) -> bool:
     return found
 
 
+def takes_ranges(model) -> bool:
+    """Whether a model whose attention asks no interface hands masks on to replaced functions."""
+    return any(one.ranges for module in model.modules() for one in replacements_of(module))
+
+
 def put(module, name, value):
     """Sets an attribute of a module until ``undo``."""
     own = {name: (name in module.__dict__, module.__dict__.get(name))}
@@ -127,3 +134,11 @@ def refuse_weights(module, output_attentions=None):
     if output_attentions or getattr(getattr(module, "config", None), "output_attentions", False):
         raise ModelError("output_attentions: expected False, as Sextant computes no matrix of "
                          "attention weights, but got True")
+
+
+def refuse_given(**arguments):
+    """Raises ModelError for arguments, by name, that Sextant cannot compute with."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise ModelError(f"{name}: expected None, as Sextant's attention has no such term, but "
+                             "got a value")

@@ -92,9 +92,10 @@ MODELS = {
 }
 # Models that were accepted and failed in their first forward pass, or that are served in part.
 for kind in (
-        "bigbird_pegasus", "canary", "cohere_asr", "deberta", "deepseek_v4", "doge", "git",
+        "bigbird_pegasus", "canary", "cohere_asr", "deberta", "deepseek_v4", "doge",
+        "fastspeech2_conformer", "git",
         "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "longt5", "maskformer",
-        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "sam", "sam_vision_model",
+        "nemotron_asr_streaming", "pegasus_x", "sam", "sam_vision_model",
         "seamless_m4t", "seamless_m4t_v2", "sew-d", "speecht5", "swin", "swinv2", "t5gemma2",
         "udop", "vits", "wav2vec2-bert", "wavlm", "xlnet"):
     MODELS[kind] = kind, SWEPT, {}
@@ -104,6 +105,17 @@ for kind, name, values in (
         ("longt5", "encoder_attention_type", ("transient-global",))):
     for value in values:
         MODELS[f"{kind}, {value}"] = kind, SWEPT, {name: value}
+for name, kind, fields in (
+        ("wav2vec2-bert, clipped", "wav2vec2-bert", dict(
+            left_max_position_embeddings=5, right_max_position_embeddings=3, add_adapter=True,
+            output_hidden_size=64)),
+        ("seamless_m4t_v2, chunks", "seamless_m4t_v2", dict(
+            speech_encoder_chunk_size=10, speech_encoder_left_chunk_num=1,
+            left_max_position_embeddings=5, right_max_position_embeddings=3)),
+        ("parakeet_encoder", "parakeet_encoder", dict(max_position_embeddings=512)),
+        ("xlnet, both ways", "xlnet", dict(bi_data=True, clamp_len=7)),
+        ("speecht5, clipped", "speecht5", dict(encoder_max_relative_position=3))):
+    MODELS[name] = kind, SWEPT, fields
 # Types that this transformers does not have.
 MODELS = {name: entry for name, entry in MODELS.items()
           if entry[1] != SWEPT or entry[0] in swept.MODEL_MAPPING_NAMES}
