@@ -134,6 +134,10 @@ CONFIGS = {"sam": sam_config,
                vocab_size=99, max_position_embeddings=80, coordinate_size=11, shape_size=10,
                input_size=32, patch_size=8, rel_pos_bins=16, max_rel_pos=32, rel_2d_pos_bins=16,
                max_rel_2d_pos=64),
+           "gemma4_audio": lambda: transformers.Gemma4AudioConfig(
+               hidden_size=64, num_hidden_layers=2, num_attention_heads=4, output_proj_dims=48,
+               subsampling_conv_channels=[64, 8], attention_chunk_size=6, attention_context_left=8,
+               attention_logit_cap=5.0),
            # Without random numbers.
            "vits": lambda: transformers.VitsConfig(
                hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96,
@@ -147,7 +151,9 @@ MODEL_CLASSES = {"speecht5": "SpeechT5ForSpeechToText",
                  "seamless_m4t": "SeamlessM4TForSpeechToText",
                  "seamless_m4t_v2": "SeamlessM4Tv2ForSpeechToText",
                  "udop": "UdopForConditionalGeneration"}
-MORE_INPUTS = {"parakeet_encoder": {"input_features": torch.linspace(-9, 9, 384000).view(
+MORE_INPUTS = {"gemma4_audio": {"input_features": torch.linspace(-9, 9, 30720).view(
+                    2, 240, 64).sin()},
+               "parakeet_encoder": {"input_features": torch.linspace(-9, 9, 384000).view(
                     2, 2400, 80).sin()},  # more queries than a part of a mask has
                "sam": {"pixel_values": torch.linspace(-1, 1, 2 * 3 * 64 * 64).view(2, 3, 64, 64),
                        "input_points": torch.full((2, 1, 2, 2), 30.0)},

@@ -93,7 +93,7 @@ MODELS = {
 # Models that were accepted and failed in their first forward pass, or that are served in part.
 for kind in (
         "bigbird_pegasus", "canary", "cohere_asr", "deberta", "deepseek_v4", "doge",
-        "fastspeech2_conformer", "git",
+        "fastspeech2_conformer", "gemma4_audio", "git",
         "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "longt5", "maskformer",
         "nemotron_asr_streaming", "pegasus_x", "sam", "sam_vision_model",
         "seamless_m4t", "seamless_m4t_v2", "sew-d", "speecht5", "swin", "swinv2", "t5gemma2",
@@ -113,6 +113,7 @@ for name, kind, fields in (
             speech_encoder_chunk_size=10, speech_encoder_left_chunk_num=1,
             left_max_position_embeddings=5, right_max_position_embeddings=3)),
         ("parakeet_encoder", "parakeet_encoder", dict(max_position_embeddings=512)),
+        ("gemma4_audio, both ways", "gemma4_audio", dict(attention_context_right=4)),
         ("xlnet, both ways", "xlnet", dict(bi_data=True, clamp_len=7)),
         ("speecht5, clipped", "speecht5", dict(encoder_max_relative_position=3))):
     MODELS[name] = kind, SWEPT, fields
