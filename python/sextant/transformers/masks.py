@@ -286,7 +286,7 @@ def _view(ranges, keys):
     if not bool(seen.any()):
         return View((0, 0))
     low, high = int(first[seen].min()), int(last.max())
-    for classify in (_same_keys, _causal, _packed):
+    for classify in (_same_keys, _causal, _packed, _window):
         arguments = classify(first, last, own, seen, low, high)
         if arguments is not None:
             return View((low, high), arguments)
@@ -372,3 +372,20 @@ def _packed(first, last, own, seen, low, high):
             arguments["window"] = limit
         return arguments
     return None
+
+
+def _window(first, last, own, seen, low, high):
+    """Keys within two distances before and after the query's own, without those that no query of
+    the batch entry sees."""
+    left, right = ((x * seen).max().item() for x in (own - first, last - 1 - own))
+    starts = torch.where(seen, first, high).amin(1, True)
+    ends = torch.where(seen, last, low).amax(1, True)
+    begin, end = torch.maximum(starts, own - left), torch.minimum(ends, own + right + 1)
+    if bool((seen & ((begin != first) | (end != last)) | (~seen & (begin < end))).any()):
+        return None
+    arguments = {"causal": False, "first_query": _relative(own, low), "window": (left, right)}
+    at = torch.arange(low, high)
+    shown = (at >= starts) & (at < ends)
+    if not bool(shown.all()):
+        arguments["mask"] = _by_key(shown)
+    return arguments

@@ -132,8 +132,9 @@ def refuse_weights(module, output_attentions=None):
                          "attention weights, but got True")
 
 
-def refuse_head_mask(head_mask=None):
-    """Raises ModelError for a mask of heads, which transformers has before 5."""
-    if head_mask is not None:
-        raise ModelError("head_mask: expected None, as Sextant computes no matrix of attention "
-                         "weights, but got a tensor")
+def refuse_given(**arguments):
+    """Raises ModelError for arguments, by name, that Sextant cannot compute with."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise ModelError(f"{name}: expected None, as Sextant's attention has no such term, but "
+                             "got a value")

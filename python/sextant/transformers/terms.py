@@ -51,6 +51,11 @@ def by_distance(table, nearest_row, step=-1):
     return hook
 
 
+def shared_by_heads(table, nearest_row, step=-1):
+    """The hook ``by_distance`` of vectors [rows, columns] that all heads share."""
+    return by_distance(table[None], nearest_row, step)
+
+
 def attend(module, query, key, value, attention_mask, terms=NONE, *, scale, dropout=0.0,
            first_query=None, causal=False, **named):
     """Attention [batch, queries, heads * columns] of a layer: query, key and value [batch, heads,

@@ -119,14 +119,33 @@ CONFIGS = {**pictures.CONFIGS,
                hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
                vocab_size=99, max_position_embeddings=80, coordinate_size=11, shape_size=10,
                input_size=32, patch_size=8, rel_pos_bins=16, max_rel_pos=32, rel_2d_pos_bins=16,
-               max_rel_2d_pos=64)}
+               max_rel_2d_pos=64),
+           "gemma4_audio": lambda: transformers.Gemma4AudioConfig(
+               hidden_size=64, num_hidden_layers=2, num_attention_heads=4, output_proj_dims=48,
+               subsampling_conv_channels=[64, 8], attention_chunk_size=6, attention_context_left=8,
+               attention_logit_cap=5.0),
+           # Without random numbers.
+           "vits": lambda: transformers.VitsConfig(
+               hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96,
+               vocab_size=99, flow_size=32, spectrogram_bins=33, upsample_initial_channel=32,
+               duration_predictor_filter_channels=32, prior_encoder_num_flows=1, noise_scale=0.0,
+               upsample_rates=[2, 2, 2, 2], upsample_kernel_sizes=[4, 4, 4, 4],
+               use_stochastic_duration_prediction=False, noise_scale_duration=0.0)}
+# Parameters of all models with these values: durations that rounding cannot change.
+CONSTANT = {"duration_predictor.proj.weight": 0.0, "duration_predictor.proj.bias": 0.5}
 MODEL_CLASSES = {**pictures.CLASSES, "speecht5": "SpeechT5ForSpeechToText",
+                 "seamless_m4t": "SeamlessM4TForSpeechToText",
+                 "seamless_m4t_v2": "SeamlessM4Tv2ForSpeechToText",
                  "udop": "UdopForConditionalGeneration",
                  "pix2struct": "Pix2StructForConditionalGeneration"}
 PATCHES = torch.linspace(-1, 1, 2 * 20 * 770).view(2, 20, 770)
 PATCHES[..., :2] = torch.arange(2 * 20 * 2).view(2, 20, 2) % 9  # places
 MORE_INPUTS = {**pictures.INPUTS,
                "pix2struct": {"flattened_patches": PATCHES},
+               "gemma4_audio": {"input_features": torch.linspace(-9, 9, 30720).view(
+                    2, 240, 64).sin()},
+               "parakeet_encoder": {"input_features": torch.linspace(-9, 9, 384000).view(
+                    2, 2400, 80).sin()},  # more queries than a part of a mask has
                "layoutlmv3": {"bbox": BOXES,
                               "pixel_values": torch.linspace(-1, 1, 6144).view(2, 3, 32, 32)},
                "udop": {"bbox": BOXES / 99,
@@ -142,18 +161,22 @@ def build(kind, **fields):
         getattr(transformers, CONFIG_MAPPING_NAMES[kind])())
     for name, value in fields.items():
         setattr(config, name, value)
+    # The eager code of transformers 5 adds a mask of 0 and 1 to the scores of this one.
+    own = "sdpa" if kind == "seamless_m4t_v2" and model_class._supports_sdpa else "eager"
     with torch.device("meta"):
-        empty = model_class._from_config(copy.deepcopy(config), attn_implementation="eager")
+        empty = model_class._from_config(copy.deepcopy(config), attn_implementation=own)
     count = sum(p.numel() for p in empty.parameters())
     if count > MOST_PARAMETERS:
         raise ValueError(f"{count / 1e6:.0f} million parameters after shrinking")
     torch.manual_seed(0)
-    model = model_class._from_config(config, attn_implementation="eager").eval()
+    model = model_class._from_config(config, attn_implementation=own).eval()
     with torch.no_grad():
         for path, x in model.named_parameters():
             if not x.is_floating_point():
                 continue
-            if POSITIONS.search(path):  # large enough for a term that is left out to show
+            if path in CONSTANT:
+                x.fill_(CONSTANT[path])
+            elif POSITIONS.search(path):  # large enough for a term that is left out to show
                 x.normal_(0, 0.5)
             elif not bool(torch.isfinite(x).all()) or not bool(x.any()):
                 x.normal_(0, 0.05)

@@ -102,9 +102,9 @@ MODELS = {
 }
 # Models that were accepted and failed in their first forward pass, or that are served in part.
 for kind in (
-        "bigbird_pegasus", "canary", "cohere_asr", "deepseek_v4", "doge", "git",
-        "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "maskformer",
-        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "pix2struct", "seamless_m4t",
+        "bigbird_pegasus", "canary", "cohere_asr", "deepseek_v4", "doge", "fastspeech2_conformer",
+        "gemma4_audio", "git", "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3",
+        "maskformer", "nemotron_asr_streaming", "pegasus_x", "pix2struct", "seamless_m4t",
         "seamless_m4t_v2", "speecht5", "t5gemma2", "udop", "vits", "wav2vec2-bert", "wavlm",
         "xlnet"):
     MODELS[kind] = kind, SWEPT, {}
@@ -117,6 +117,18 @@ MODELS["layoutlmv3, without page"] = "layoutlmv3", SWEPT, dict(has_spatial_atten
 MODELS["sew-d"] = "sew-d", SWEPT, dict(position_buckets=8, max_position_embeddings=32)
 MODELS["sew-d, own projections"] = "sew-d", SWEPT, dict(
     position_buckets=-1, max_relative_positions=9, share_att_key=False, pos_att_type=("p2c",))
+for name, kind, fields in (
+        ("wav2vec2-bert, clipped", "wav2vec2-bert", dict(
+            left_max_position_embeddings=5, right_max_position_embeddings=3, add_adapter=True,
+            output_hidden_size=64)),
+        ("seamless_m4t_v2, chunks", "seamless_m4t_v2", dict(
+            speech_encoder_chunk_size=10, speech_encoder_left_chunk_num=1,
+            left_max_position_embeddings=5, right_max_position_embeddings=3)),
+        ("parakeet_encoder", "parakeet_encoder", dict(max_position_embeddings=512)),
+        ("gemma4_audio, both ways", "gemma4_audio", dict(attention_context_right=4)),
+        ("xlnet, both ways", "xlnet", dict(bi_data=True, clamp_len=7)),
+        ("speecht5, clipped", "speecht5", dict(encoder_max_relative_position=3))):
+    MODELS[name] = kind, SWEPT, fields
 for name, (kind, fields) in {**{kind: (kind, {}) for kind in pictures.CONFIGS},
                              **pictures.VARIANTS}.items():
     MODELS[name] = kind, SWEPT, fields

@@ -9,7 +9,7 @@ import torch
 
 from sextant.transformers import masks
 from sextant.transformers.errors import ModelError
-from sextant.transformers.swap import refuse_head_mask, refuse_weights, replaces
+from sextant.transformers.swap import refuse_given, refuse_weights, replaces
 from sextant.transformers.terms import attend, cached, heads_of
 
 
@@ -24,7 +24,7 @@ def _projects_at_once(module):
 def _bloom(module, hidden_states, residual, alibi, attention_mask, layer_past=None, head_mask=None,
            use_cache=False, output_attentions=False, cache_position=None, **_):
     refuse_weights(module, output_attentions)
-    refuse_head_mask(head_mask)
+    refuse_given(head_mask=head_mask)
     q, k, v = (x.transpose(1, 2) for x in module.query_key_value(hidden_states).unflatten(
         2, (module.num_heads, 3, -1)).unbind(3))
     k, v = cached(module, layer_past, k, v, cache_position)
@@ -89,7 +89,7 @@ def _falcon(module, hidden_states, alibi, attention_mask, position_ids=None, lay
             head_mask=None, use_cache=False, output_attentions=False, cache_position=None,
             position_embeddings=None, **_):
     refuse_weights(module, output_attentions)
-    refuse_head_mask(head_mask)
+    refuse_given(head_mask=head_mask)
     code = sys.modules[type(module).__module__]
     q, k, v = (x.transpose(1, 2) for x in module._split_heads(module.query_key_value(
         hidden_states)))

@@ -7,7 +7,7 @@ import torch
 from sextant import tables
 from sextant.transformers.errors import ModelError
 from sextant.transformers.interface import Method
-from sextant.transformers.swap import refuse_head_mask, refuse_weights, replaces
+from sextant.transformers.swap import refuse_given, refuse_weights, replaces
 from sextant.transformers.terms import Terms, attend, heads_of
 
 MPNET = {"buckets": 32, "max_distance": 128, "bidirectional": True}  # whatever its configuration
@@ -33,7 +33,7 @@ def _mpnet(module, hidden_states, attention_mask=None, head_mask=None, position_
     refuse_weights(module, output_attentions)
     if head_mask is not None and head_mask.dim() == 2:  # of transformers 5, which has no head_mask
         head_mask, position_bias = None, head_mask
-    refuse_head_mask(head_mask)
+    refuse_given(head_mask=head_mask)
     q, k, v = (heads_of(project(hidden_states), module.num_attention_heads)
                for project in (module.q, module.k, module.v))
     out = attend(module, q, k, v, attention_mask, Method("t5", MPNET, None, (position_bias,)),

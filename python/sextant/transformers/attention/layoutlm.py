@@ -10,7 +10,7 @@ import torch
 from sextant._attention import attention
 from sextant.transformers import masks
 from sextant.transformers.errors import ModelError
-from sextant.transformers.swap import refuse_head_mask, refuse_weights, replaces
+from sextant.transformers.swap import refuse_given, refuse_weights, replaces
 from sextant.transformers.terms import NONE, attend, heads_of, joined
 
 MOST_RUNS = 4
@@ -52,7 +52,7 @@ def _layoutlmv3(module, hidden_states, attention_mask=None, head_mask=None,
                 output_attentions=False, rel_pos=None, rel_2d_pos=None, position_bias=None, **_):
     """rel_pos and rel_2d_pos: of transformers before 5; position_bias: both."""
     refuse_weights(module, output_attentions)
-    refuse_head_mask(head_mask)
+    refuse_given(head_mask=head_mask)
     text, page = position_bias or (rel_pos, rel_2d_pos)
     q, k, v = (heads_of(project(hidden_states), module.num_attention_heads)
                for project in (module.query, module.key, module.value))

@@ -11,7 +11,7 @@ from transformers import EncoderDecoderCache
 from sextant.transformers.errors import ModelError
 from sextant.transformers.interface import Method, method_of
 from sextant.transformers.reach import asks_interface
-from sextant.transformers.swap import before, refuse_head_mask, refuse_weights, replaces
+from sextant.transformers.swap import before, refuse_given, refuse_weights, replaces
 from sextant.transformers.terms import attend, cached, heads_of
 
 
@@ -64,7 +64,7 @@ def _attend(module, hidden_states, mask=None, key_value_states=None, position_bi
             past_key_values=None, layer_head_mask=None, query_length=None, use_cache=False,
             output_attentions=False, cache_position=None):
     refuse_weights(module, output_attentions)
-    refuse_head_mask(layer_head_mask)
+    refuse_given(layer_head_mask=layer_head_mask)
     names = ("q", "o") if hasattr(module, "q") else ("query", "output")
     project_q, project_out = (getattr(module, name) for name in names)
     q = heads_of(project_q(hidden_states), module.n_heads)

@@ -4,19 +4,25 @@ sinusoids of the distances n - 1, ..., 1 - n.
 Their code makes (q + v) R for all distances and shifts it to queries x keys ("rel_shift").
 """
 
+import torch
+
 from sextant.transformers.swap import refuse_weights, replaces
-from sextant.transformers.terms import Terms, attend, by_distance, heads_of
+from sextant.transformers.terms import (NONE, Terms, attend, by_distance, heads_of,
+                                        shared_by_heads)
 
 
-def attend_xl(module, q, k, v, mask, vectors, u, w, *, scale, dropout):
-    """vectors [rows, heads, columns]: R; u and w [heads, columns]: u and v."""
+def attend_xl(module, q, k, v, mask, vectors, u, w, *, scale, dropout, nearest=None, more=None):
+    """vectors [rows, heads, columns]: R; u and w [heads, columns]: u and v. nearest: the row of R of
+    distance 0, by default the middle. more: further columns of q and k."""
     table = vectors.transpose(0, 1).to(q.dtype)
     by_row = scale * ((w - u)[:, None].float() * table.float()).sum(2)
-    nearest = vectors.size(0) // 2
+    nearest = vectors.size(0) // 2 if nearest is None else nearest
     terms = Terms(q.size(1), k.size(1), on_query=by_distance(table, nearest),
                   bias=by_distance(by_row, nearest))
-    return attend(module, q + u[:, None].to(q.dtype), k, v, mask, terms, scale=scale,
-                  dropout=dropout)
+    q = q + u[:, None].to(q.dtype)
+    if more is not None:
+        q, k = torch.cat([q, more[0]], 3), torch.cat([k, more[1]], 3)
+    return attend(module, q, k, v, mask, terms, scale=scale, dropout=dropout)
 
 
 @replaces("ParakeetEncoderAttention", "parakeet", by="transformer-xl")
@@ -31,20 +37,53 @@ def _parakeet(module, hidden_states, position_embeddings=None, attention_mask=No
     return module.o_proj(out), None
 
 
-def _is_relative(module):
-    return module.position_embeddings_type == "relative"
+# position_embeddings_type of a Conformer -> the method.
+_METHODS = {"relative": "transformer-xl", "relative_key": "shaw"}
 
 
-@replaces("Wav2Vec2ConformerSelfAttention", "wav2vec2_conformer", by="transformer-xl",
-          when=_is_relative)
-@replaces("Wav2Vec2BertSelfAttention", "wav2vec2_bert", by="transformer-xl", when=_is_relative)
-def _wav2vec2(module, hidden_states, attention_mask=None, relative_position_embeddings=None,
-              output_attentions=False, **_):
+def _method(module):
+    return _METHODS.get(module.position_embeddings_type, "none")
+
+
+@replaces("Wav2Vec2ConformerSelfAttention", "wav2vec2_conformer", by=_method)
+@replaces("Wav2Vec2BertSelfAttention", "wav2vec2_bert", by=_method)
+@replaces("SeamlessM4TConformerSelfAttention", "seamless_m4t", by=_method)
+@replaces("SeamlessM4Tv2ConformerSelfAttention", "seamless_m4t_v2", by=_method)
+def _conformer(module, hidden_states, attention_mask=None, relative_position_embeddings=None,
+               output_attentions=False, **_):
+    refuse_weights(module, output_attentions)
+    kind, heads = module.position_embeddings_type, module.num_heads
+    turned = hidden_states if kind != "rotary" else module._apply_rotary_embedding(
+        hidden_states, relative_position_embeddings)
+    q, k, v = (heads_of(x, heads) for x in (
+        module.linear_q(turned), module.linear_k(turned), module.linear_v(hidden_states)))
+    named = {"scale": module.head_size**-0.5, "dropout": module.dropout.p}
+    if kind == "relative":
+        vectors = module.linear_pos(relative_position_embeddings[0]).unflatten(1, (heads, -1))
+        out = attend_xl(module, q, k, v, attention_mask, vectors, module.pos_bias_u,
+                        module.pos_bias_v, **named)
+    else:
+        terms = NONE if kind != "relative_key" else Terms(heads, on_query=shared_by_heads(
+            module.distance_embedding.weight.to(q.dtype), module.left_max_position_embeddings))
+        out = attend(module, q, k, v, attention_mask, terms, **named)
+    return module.linear_out(out), None
+
+
+@replaces("SeamlessM4Tv2ConformerEncoder._apply_chunk_attention", "seamless_m4t_v2")
+def _chunks(module, attention_mask, hidden_states):
+    """No mask of queries x keys for a sequence in one chunk, which is the usual case."""
+    if hidden_states.size(1) <= module.config.speech_encoder_chunk_size:
+        return attention_mask
+    return type(module)._apply_chunk_attention(module, attention_mask, hidden_states)
+
+
+@replaces("FastSpeech2ConformerAttention", "fastspeech2_conformer", by="transformer-xl")
+def _fastspeech2(module, hidden_states, attention_mask=None, pos_emb=None, output_attentions=False):
     refuse_weights(module, output_attentions)
     q, k, v = (heads_of(project(hidden_states), module.num_heads)
                for project in (module.linear_q, module.linear_k, module.linear_v))
-    vectors = module.linear_pos(relative_position_embeddings[0]).unflatten(
-        1, (module.num_heads, -1))
-    out = attend_xl(module, q, k, v, attention_mask, vectors, module.pos_bias_u,
-                    module.pos_bias_v, scale=module.head_size**-0.5, dropout=module.dropout.p)
+    vectors = module.linear_pos(pos_emb[0]).unflatten(1, (module.num_heads, -1))
+    mask = None if attention_mask is None else attention_mask[:, None] != 0
+    out = attend_xl(module, q, k, v, mask, vectors, module.pos_bias_u, module.pos_bias_v,
+                    scale=module.dim_key**-0.5, dropout=module.dropout.p)
     return module.linear_out(out), None
