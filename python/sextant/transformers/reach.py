@@ -37,8 +37,8 @@ def refuse_unserved(model):
         raise ModelError(
             f"{type(model).__name__}: attn_implementation: expected a model whose attention asks "
             f"transformers' attention interface, but its modules compute their own, so \"{NAME}\" "
-            "would have no effect. sextant.transformers.accelerate(model) also serves DeBERTa v2 "
-            "and v3.")
+            "would have no effect. sextant.transformers.accelerate(model) also serves some of "
+            "these.")
 
 
 def refuse_changed(model):

@@ -103,7 +103,8 @@ MODELS = {
 for kind in (
         "bigbird_pegasus", "canary", "cohere_asr", "deepseek_v4", "doge", "git",
         "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "maskformer",
-        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "pix2struct", "sam", "sam_vision_model",
+        "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "pix2struct", "sam",
+        "sam_vision_model",
         "seamless_m4t", "seamless_m4t_v2", "speecht5", "swin", "swinv2", "t5gemma2",
         "udop", "vits", "wav2vec2-bert", "wavlm", "xlnet"):
     MODELS[kind] = kind, SWEPT, {}
