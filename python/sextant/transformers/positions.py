@@ -20,7 +20,7 @@ from sextant.doctor.reading import ReadingError
 from sextant.transformers.errors import ModelError
 from sextant.transformers.interface import NAME, Positions, note_positions
 from sextant.transformers.models import all_or_nothing, models_in, serve
-from sextant.transformers.reach import attention_modules
+from sextant.transformers.reach import attention_modules, refuse_unserved
 from sextant.transformers.rows import note_cache
 from sextant.transformers.trial import undisturbed
 
@@ -165,6 +165,8 @@ def _settings(model):
         if group is None:
             raise ModelError(f"{name}: its positions are not known from the configuration")
         found[module] = group, kind
+    if not found:
+        refuse_unserved(model)
     if not any(group.rotates for group, _ in found.values()):
         raise ModelError(f"{type(model).__name__}: expected rotary positions, but its layers have "
                          "none")

@@ -24,12 +24,12 @@ _FOLDER = re.compile(r"\.models\.(\w+)\.")
 
 @dataclass(frozen=True)
 class Replacement:
-    """function(module, ...) for a method of a class in some folders of transformers' models. by:
-    the method of Sextant that computes the layer, for ``served``, or a function of the module; None
-    for a part of one. when: tells by a module whether it has the attention that the function
-    computes; it may raise ModelError, for what cannot be served. ranges: whether the model's code
-    hands on the masks of the attention interface, ``masks.Ranges``, though it computes attention
-    itself. values: of further attributes."""
+    """function(module, ...) for a method of a class in some folders of transformers' models, or a
+    value for an attribute. by: the method of Sextant that computes the layer, for ``served``, or a
+    function of the module; None for a part of one. when: tells by a module whether it has the
+    attention that the function computes; it may raise ModelError, for what cannot be served.
+    ranges: whether the model's code hands on the masks of the attention interface,
+    ``masks.Ranges``, though it computes attention itself. values: of further attributes."""
 
     kind: str
     name: str
@@ -88,7 +88,8 @@ def swap(model) -> list[Replacement]:
     for module in list(model.modules()):
         for one in replacements_of(module):
             found.append(one)
-            put(module, one.name, functools.partial(one.function, module))
+            put(module, one.name, functools.partial(one.function, module)
+                if callable(one.function) else one.function)
             for name, value in one.values.items():
                 put(module, name, value)
     return found

@@ -54,7 +54,8 @@ FIELDS = {
 MOST_PARAMETERS = 60e6
 # Parameters of relative positions.
 POSITIONS = re.compile(r"bias_[uv]$|pos_bias|rel_pos|_r_|relative|distance_embedding|bias_table|"
-                       r"rel_h|rel_w|emb_rel|pe_k|pos_k|gru_rel|r_w_bias|r_s_bias|seg_embed")
+                       r"rel_h|rel_w|emb_rel|pe_k|pos_k|gru_rel|r_w_bias|r_s_bias|seg_embed|"
+                       r"rel_embeddings|pos_query")
 
 
 def shrink(config, depth=0):

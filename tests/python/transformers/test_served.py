@@ -216,8 +216,8 @@ class Acceptance(unittest.TestCase):
         self.assertEqual({layer.by for layer in ours.served(wrapper)}, {"rope"})
         ours.restore(wrapper)
         self.assertTrue(torch.equal(result(model, **inputs_of("llama", tokens())), expected))
-        two = Wrapper(build("llama"), build("mpnet"))  # which cannot be served
-        with self.assertRaisesRegex(ours.ModelError, "MPNetModel"):
+        two = Wrapper(build("llama"), build("gptj"))  # which cannot be served
+        with self.assertRaisesRegex(ours.ModelError, "GPTJForCausalLM"):
             ours.accelerate(two)
         self.assertEqual(two.inner[0].config._attn_implementation, "eager")
         with self.assertRaisesRegex(ours.ModelError, "expected one PreTrainedModel, but .* with 2"):

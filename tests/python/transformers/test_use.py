@@ -26,7 +26,7 @@ def ours_version():
 ROTARY = ("llama", "mistral", "qwen3", "phi3", "gemma3_text", "cohere2", "glm", "gpt_neox",
           "gpt_oss", "smollm3", "olmo2", "llama4_text")
 # Models whose attention asks transformers' interface from version 5 on.
-SINCE_5 = ("stablelm", "bert", "t5")
+SINCE_5 = ("stablelm", "bert")
 
 
 def served(*names):

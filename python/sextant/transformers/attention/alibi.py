@@ -35,9 +35,9 @@ def _bloom(module, hidden_states, residual, alibi, attention_mask, layer_past=No
     return out + residual, None
 
 
-@replaces("MptModel", "mpt")
-def _mpt_model(module, *arguments, **named):
-    """Its layers are not told whether weights are asked for."""
+@replaces("MptBlock", "mpt")
+def _mpt_block(module, *arguments, **named):
+    """Its attention is not told whether weights are asked for."""
     refuse_weights(module, named.get("output_attentions"))
     return type(module).forward(module, *arguments, **named)
 
@@ -77,10 +77,8 @@ def _adds_alibi_once(module):
     return True
 
 
-@replaces("FalconModel", "falcon", use_alibi=False)
-def _falcon_model(module, *arguments, **named):
-    """Without a bias of queries x keys, which the model would add to the mask."""
-    return type(module).forward(module, *arguments, **named)
+# Else the model would add a bias of heads x queries x keys to the mask.
+replaces("FalconModel.use_alibi", "falcon")(False)
 
 
 @replaces("FalconAttention", "falcon", when=_adds_alibi_once, ranges=True,

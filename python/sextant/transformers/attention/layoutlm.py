@@ -41,8 +41,8 @@ def _runs(positions):
     positions = positions.cpu()
     first = [0, *(positions[0].diff() != 1).nonzero()[:, 0].add(1).tolist()]
     if len(first) > MOST_RUNS or not bool((positions == positions[:1]).all()):
-        raise ModelError(f"position_ids: expected at most {MOST_RUNS} runs of consecutive ones, the "
-                         f"same for the whole batch, but got {positions.tolist()}"[:300])
+        raise ModelError(f"position_ids: expected at most {MOST_RUNS} runs of consecutive ones, "
+                         f"the same for the whole batch, but got {positions.tolist()}"[:300])
     last = [*first[1:], positions.size(1)]
     return [(a, b, int(positions[0, a])) for a, b in zip(first, last)]
 

@@ -45,8 +45,8 @@ def _computes_itself(module):
     if asks_interface(module):
         return False
     if getattr(module, "pruned_heads", None):
-        raise ModelError("pruned_heads: expected none, as the table has a column for each head, but "
-                         f"got {sorted(module.pruned_heads)}")
+        raise ModelError("pruned_heads: expected none, as the table has a column for each head, "
+                         f"but got {sorted(module.pruned_heads)}")
     return True
 
 
@@ -95,9 +95,9 @@ def _keys(module, hidden_states, key_value_states, cache, cache_position):
     return cached(module, own, k, v, None if cross else cache_position)
 
 
-@replaces("UMT5Stack", "umt5", when=lambda module: hasattr(type(module), "_update_causal_mask"))
-def _umt5_stack(module, *arguments, **named):
-    """Its layers are not told whether weights are asked for."""
+@replaces("UMT5Block", "umt5")
+def _umt5_block(module, *arguments, **named):
+    """Its attention is not told whether weights are asked for."""
     refuse_weights(module, named.get("output_attentions"))
     return type(module).forward(module, *arguments, **named)
 
