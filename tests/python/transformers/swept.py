@@ -120,7 +120,8 @@ CONFIGS = {**pictures.CONFIGS,
                vocab_size=99, max_position_embeddings=80, coordinate_size=11, shape_size=10,
                input_size=32, patch_size=8, rel_pos_bins=16, max_rel_pos=32, rel_2d_pos_bins=16,
                max_rel_2d_pos=64)}
-MODEL_CLASSES = {**pictures.CLASSES, "speecht5": "SpeechT5ForSpeechToText", "udop": "UdopForConditionalGeneration"}
+MODEL_CLASSES = {**pictures.CLASSES, "speecht5": "SpeechT5ForSpeechToText",
+                 "udop": "UdopForConditionalGeneration"}
 MORE_INPUTS = {**pictures.INPUTS,
                "layoutlmv3": {"bbox": BOXES,
                               "pixel_values": torch.linspace(-1, 1, 6144).view(2, 3, 32, 32)},

@@ -96,7 +96,8 @@ for kind in (
         "bigbird_pegasus", "canary", "cohere_asr", "deberta", "deepseek_v4", "doge", "git",
         "inkling_text", "inkling2_text", "lasr_encoder", "layoutlmv3", "longt5", "maskformer",
         "nemotron_asr_streaming", "parakeet_encoder", "pegasus_x", "seamless_m4t",
-        "seamless_m4t_v2", "sew-d", "speecht5", "t5gemma2", "udop", "vits", "wav2vec2-bert", "wavlm", "xlnet"):
+        "seamless_m4t_v2", "sew-d", "speecht5", "t5gemma2", "udop", "vits",
+        "wav2vec2-bert", "wavlm", "xlnet"):
     MODELS[kind] = kind, SWEPT, {}
 for kind, name, values in (
         ("wav2vec2-bert", "position_embeddings_type", ("relative", "rotary")),
