@@ -104,7 +104,8 @@ INPUTS = {
     "got_ocr2": with_picture(4, 98),
     "sam": POINTS, "sam_hq": POINTS,
     "seggpt": {"prompt_pixel_values": normal(2, 3, 32, 32), "prompt_masks": normal(2, 3, 32, 32)},
-    **dict.fromkeys(("sam_vision_model", "pp_formulanet", "slanext"), {"pixel_values": normal(2, 3, 80, 80)}),
+    **dict.fromkeys(("sam_vision_model", "pp_formulanet", "slanext"),
+                    {"pixel_values": normal(2, 3, 80, 80)}),
     "clap": {"input_features": normal(2, 1, 128, 32)},
 }
 # Name -> (type, further fields of its configuration).
