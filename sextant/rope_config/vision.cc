@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <string_view>
+#include <utility>
 
 #include "sextant/base/error.h"
 #include "sextant/base/reason.h"
@@ -25,6 +26,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kDeepestObject = 4;  // nesting depth of objects
+constexpr size_t kMostParts = 64;  // a damaged file may have any number
 constexpr std::string_view kEachAxis = "half-split in each axis";
 
 const json& table() {
@@ -46,6 +48,7 @@ struct Row {
 };
 
 Row row_of(const std::string& type) {
+  if (type.empty()) return {};
   for (const json& form : table().at("rotating")) {
     for (const auto& folder : form.at("models").items()) {
       const auto found = folder.value().find(type);
@@ -58,6 +61,7 @@ Row row_of(const std::string& type) {
 // The positions of a part that does not rotate, and the folder of its code; empty: not in the
 // table.
 std::pair<std::string, std::string> unrotated(const std::string& type) {
+  if (type.empty()) return {};
   for (const auto& words : table().at("unrotated").items()) {
     for (const auto& folder : words.value().items()) {
       const json& types = folder.value();
@@ -248,12 +252,18 @@ bool names_vision(const std::string& key) {
                              [&](const char* word) { return key.find(word) != std::string::npos; });
 }
 
+VisionPart not_judged(const std::string& place, const std::string& type, const std::string& reason,
+                      const std::string& origin = "") {
+  return {.place = place, .model_type = type, .origin = origin, .instead = reason, .judged = false};
+}
+
 class Walk {
  public:
   Walk(const std::vector<RopeConfig>& text, std::vector<VisionPart>& found)
       : text_(text), found_(found) {}
 
   void visit(const json& object, const std::string& type, const std::string& place, int depth) {
+    if (found_.size() == kMostParts) return;
     add(object, type, place);
     if (depth >= kDeepestObject) return;
     for (const auto& item : object.items()) {
@@ -267,12 +277,8 @@ class Walk {
       const size_t before = found_.size();
       visit(item.value(), runs, inner, depth + 1);
       if (found_.size() == before && names_vision(key)) {
-        found_.push_back(
-            {.place = inner,
-             .model_type = runs,
-             .origin = "",
-             .instead = runs.empty() ? "it has no model_type" : "its type is in no table",
-             .judged = false});
+        push(not_judged(inner, runs,
+                        runs.empty() ? "it has no model_type" : "its type is in no table"));
       }
       if (!fixed.empty() && !own.empty() && own != fixed && found_.size() > before) {
         found_[before].notes.push_back("the file's model_type " + shown(json(own)) +
@@ -287,6 +293,14 @@ class Walk {
     return parts.contains(type) ? text_at(parts.at(type), key) : "";
   }
 
+  // The last of the most parts says that there may be others.
+  void push(VisionPart part) {
+    if (found_.size() == kMostParts) return;
+    if (found_.size() + 1 == kMostParts)
+      part = not_judged(part.place, part.model_type, "a file has at most 64 vision parts");
+    found_.push_back(std::move(part));
+  }
+
   void add(const json& object, const std::string& type, const std::string& place) {
     VisionPart part{.place = place, .model_type = type, .origin = ""};
     if (const Row row = row_of(type); row.form != nullptr) {
@@ -294,17 +308,13 @@ class Walk {
       try {
         read_rotation(part, object, row, text_);
       } catch (const std::exception& error) {
-        part = {.place = place,
-                .model_type = type,
-                .origin = part.origin,
-                .instead = reason_of(error),
-                .judged = false};
+        part = not_judged(place, type, reason_of(error), part.origin);
       }
-      found_.push_back(part);
+      push(std::move(part));
     } else if (const auto [words, folder] = unrotated(type); !words.empty()) {
       part.origin = origin_of(folder);
       part.instead = words;
-      found_.push_back(part);
+      push(std::move(part));
     }
   }
 

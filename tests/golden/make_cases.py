@@ -1,7 +1,8 @@
-"""Makes the golden cases of grids, wavlm and inkling by the classes of transformers.
+"""Makes the golden cases of grids, axes, wavlm and inkling by the classes of transformers.
 
     python tests/golden/make_cases.py FOLDER grids      transformers 4.57.6 made these
     python tests/golden/make_cases.py FOLDER gated      and 5.24.0 these
+    python tests/golden/make_cases.py FOLDER axes       and these
 
 Everything is float64. Projections are left out: q, k and v go to the code of attention itself.
 """
@@ -215,6 +216,55 @@ def inkling(folder, second):
     case(folder, "inkling2" if second else "inkling", meta, q, k, v, out, trained)
 
 
+def rotation(folder, model, kind, options, config, positions, apply, ids):
+    """A rotary class and the function that rotates. positions: [axes, rows] as rope has them; ids:
+    as the class has them."""
+    code, head_dim = code_of(model), 2 * sum(options["sections"])
+    rotary = getattr(code, kind)(config)
+    x = torch.randn(1, positions.shape[1], HEADS, head_dim + options.pop("unrotated", 0))
+    cos, sin = rotary(x, ids)
+    out = apply(code)(x, cos, sin)
+    meta = {"method": "rotation by axes", "options": options,
+            "source": f"transformers {transformers.__version__}: {kind}"}
+    arrays = {"x": x.transpose(1, 2), "positions": positions, "rotated": out.transpose(1, 2)}
+    save(folder, f"axes_{model}", meta, arrays)
+
+
+def axes(folder):
+    torch.float = torch.float64  # the classes name the type of their frequencies
+
+    def config_of(model, kind, **values):
+        name = f"transformers.models.{model}.configuration_{model}"
+        return getattr(importlib.import_module(name), kind)(num_attention_heads=HEADS, **values)
+    t, y, x = (g.flatten() for g in torch.meshgrid(*map(torch.arange, (2, 3, 4)), indexing="ij"))
+    plane, volume = torch.stack([y, x]), torch.stack([t, y, x])
+
+    def vision(code):
+        return lambda q, cos, sin: code.apply_rotary_pos_emb_vision(q[0], q[0], cos, sin)[0][None]
+
+    def text(code):
+        return lambda q, cos, sin: code.apply_rotary_pos_emb(q, q, cos, sin, unsqueeze_dim=2)[0]
+    rotation(folder, "pixtral", "PixtralVisionRotaryEmbedding",
+             {"axes": "strided", "sections": [4, 4]},
+             config_of("pixtral", "PixtralVisionConfig", head_dim=16, hidden_size=48), plane,
+             lambda code: lambda q, cos, sin: text(code)(q, cos[None], sin[None]), ids=plane.T)
+    rotation(folder, "kimi_k25", "Kimi_K25VisionRotaryEmbedding",
+             {"axes": "restart-interleaved", "sections": [4, 4]},
+             config_of("kimi_k25", "Kimi_K25VisionConfig", hidden_size=48), plane.flip(0), vision,
+             ids=plane.T)
+    rotation(folder, "minimax_m3_vl", "MiniMaxM3VLVisionRotaryEmbedding",
+             {"axes": "restart", "sections": [3, 3, 3], "dim": 18, "unrotated": 2},
+             config_of("minimax_m3_vl", "MiniMaxM3VLVisionConfig", hidden_size=60), volume, vision,
+             ids=volume.T)
+    parameters = {"rope_type": "default", "rope_theta": 500000.0, "mrope_section": [3, 3, 2]}
+    rotation(folder, "ernie4_5_vl_moe", "Ernie4_5_VLMoeTextRotaryEmbedding",
+             {"axes": "plane-first", "sections": [2, 3, 3], "base": 500000.0,
+              "pairing": "interleaved"},
+             config_of("ernie4_5_vl_moe", "Ernie4_5_VLMoeTextConfig", hidden_size=48,
+                       num_key_value_heads=HEADS, rope_parameters=parameters), volume, text,
+             ids=volume[:, None])
+
+
 def main():
     folder, which = Path(sys.argv[1]), sys.argv[2]
     torch.manual_seed(69)
@@ -225,6 +275,8 @@ def main():
         swinv2(folder, (4, 3), (2, 3))
         beit(folder, (4, 4))  # transformers mixes up the sides of a grid that is not square
         layoutlm(folder)
+    elif which == "axes":
+        axes(folder)
     else:
         wavlm(folder)
         inkling(folder, second=False)

@@ -132,6 +132,15 @@ TEST(VisionTest, WhatCannotBeReadIsNotJudgedWithAReason) {
             "its type is in no table");
 }
 
+TEST(VisionTest, AFileHasAtMost64Parts) {
+  json config = json::object();
+  for (int i = 0; i < 100; ++i) config["part" + std::to_string(i)] = {{"model_type", "pixtral"}};
+  const std::vector<VisionPart> all = parts(config);
+  ASSERT_EQ(all.size(), 64);
+  EXPECT_TRUE(all[62].judged);
+  EXPECT_EQ(all[63].instead, "a file has at most 64 vision parts");
+}
+
 TEST(VisionTest, BasesOfTheLanguageModelAndPixelsInNoPatchAreWarnings) {
   const RopeConfig text{
       .layers = "", .model_type = "", .head_dim = 8, .rotary_dim = 8, .base = 1e6};

@@ -191,6 +191,13 @@ def rope_vision(c):
     c.expect("scores", rotated["q"] @ rotated["k"].transpose(1, 2), c.arrays["scores"])
 
 
+@case(r"rotation by axes", "positions", "rotated")
+def rope_axes(c):
+    positions = torch.from_numpy(c.arrays["positions"])[None]
+    c.expect("rotated", c.library.rotate(c.tensor("x"), positions, **c.meta["options"]),
+             c.arrays["rotated"])
+
+
 def grid(c):
     """The positions of an image's patches, [1, 2, rows]: x, then y."""
     across, down = c.meta["grid"]
