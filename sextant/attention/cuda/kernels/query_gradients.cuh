@@ -4,8 +4,7 @@
 //   rotated q of a sweep   sum over its keys of e_ij R k_j             kProducts
 //   rotated q_imag         sum of e'_ij R k_j                          kImaginary
 //   q                      sum over all keys of e_ij A[d]              kTable
-//   table_query            sum over all keys of ds_ij A[d]             kTable, in a launch of its
-//   own
+//   table_query            sum over all keys of ds_ij A[d]             kTable, in its own launch
 //
 // e and e' are the gradients of the two parts of p, ds those of scores. The sums of a sweep are
 // rotated back later.

@@ -297,11 +297,11 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
     const int r = jl - il + kTile - 1;
     float& real = saved_at<kTile>(a, Saved::kReal, n);
     float& imaginary = saved_at<kTile>(a, Saved::kImaginary, n);
-    float& score = saved_at<kTile>(a, Saved::kScore, n);
+    float& saved_score = saved_at<kTile>(a, Saved::kScore, n);
     const bool seen = (visible >> n & 1U) != 0;
     const AxisTerms axes = seen && a.axes ? axis_terms(a, at.b, at.h, i, j) : AxisTerms{};
     const float p = a.table_query ? real : real + axes.product;
-    const float of_r = a.table_query ? (a.on_query.rows ? score : 0.0F) + axes.product : 0.0F;
+    const float of_r = a.table_query ? (a.on_query.rows ? saved_score : 0.0F) + axes.product : 0.0F;
     const float size = complex ? hypotf(p, imaginary) : p;
     const float weight = a.weight.rows ? by_diagonal[r] : 1.0F;
     float capped = a.scale * weight * size, slope = 1;
@@ -310,7 +310,7 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
       capped = a.softcap * t;
       slope = (1 - t) * (1 + t);
     }
-    score = -INFINITY;
+    float score = -INFINITY;
     if (seen) {
       score = capped + (a.bias.rows ? by_diagonal[Sizes<kTile>::kDiagonals + r] : 0.0F) +
               axes.bias + of_r;
@@ -322,6 +322,7 @@ SEXTANT_DEVICE void finish_scores(const Arguments& a, const ScoreTile& at, const
             static_cast<const double*>(a.key_bias.data)[place_of(a.key_bias, at.b, at.h, j, 0)] -
             (n % 4 / 2 == 0 ? origins[0] : origins[1]));
     }
+    saved_score = score;
     if constexpr (kSlope == Slope::kOfWeight) real = slope * a.scale * size;
     if constexpr (kSlope == Slope::kOfProducts) {
       const float factor = slope * a.scale * weight;
