@@ -22,10 +22,10 @@ from sextant.transformers.swap import refuse_weights
 NAME = "sextant"
 
 # Arguments of attention interfaces that say nothing about scores and weights.
-NO_EFFECT = frozenset(("cache_position", "deterministic", "max_length_k", "max_length_q",
-                       "num_items_in_batch", "output_hidden_states", "output_router_logits",
-                       "position_embeddings", "position_ids", "return_dict", "seq_idx",
-                       "use_cache"))
+NO_EFFECT = frozenset(("cache_position", "deterministic", "logits_to_keep", "max_length_k",
+                       "max_length_q", "num_items_in_batch", "output_hidden_states",
+                       "output_router_logits", "position_embeddings", "position_ids", "return_dict",
+                       "seq_idx", "use_cache"))
 
 
 def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0, *,

@@ -61,6 +61,9 @@ def set_implementation(model, name):
     """set_attn_implementation() as transformers has it."""
     method = PreTrainedModel.set_attn_implementation
     getattr(method, "_sextant_original", method)(model, name)
+    for part in model.modules():  # transformers 4 leaves this, and then skips the next change
+        if isinstance(part, PreTrainedModel):
+            part.config.__dict__.pop("_attn_was_changed", None)
 
 
 def _before(method):

@@ -7,6 +7,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
 
 import torch  # noqa: E402
+import transformers  # noqa: E402
 
 import pictures  # noqa: E402
 from cases import counted_calls  # noqa: E402
@@ -92,6 +93,28 @@ class Pictures(unittest.TestCase):
                     self.assertEqual(found[0].keys(), found[1].keys())
                     for path, gradient in found[0].items():
                         torch.testing.assert_close(found[1][path], gradient, rtol=1e-4, atol=1e-6)
+
+    @torch.no_grad()
+    def test_generate(self):
+        """Layers for a picture beside a language model, which asks the interface; twice, as a
+        second change of implementations must have all effects of the first."""
+        torch.manual_seed(0)
+        model = transformers.GotOcr2ForConditionalGeneration._from_config(
+            pictures.CONFIGS["got_ocr2"](), attn_implementation="eager").eval()
+        for x in model.parameters():
+            if x.dim() == 2:
+                x.normal_(0, 0.2)
+        inputs = pictures.INPUTS["got_ocr2"]
+        for more in ({}, {"cache_implementation": "static"}, {"num_beams": 2}):
+            found = []
+            for change in (ours.restore, ours.accelerate):
+                self.assertFalse(ours.served(change(model)).left and change is ours.accelerate)
+                out = model.generate(**inputs, attention_mask=torch.ones_like(inputs["input_ids"]),
+                                     max_new_tokens=6, min_new_tokens=6, do_sample=False, **more,
+                                     output_scores=True, return_dict_in_generate=True)
+                found.append(torch.stack(out.scores).nan_to_num(neginf=0.0))
+            before, after = found
+            self.assertLess((after - before).abs().max().item(), 3e-5 * before.abs().max().item())
 
     @torch.no_grad()
     def test_compiled_for_more_sizes(self):
