@@ -14,7 +14,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 
 import swept  # noqa: E402
-from tiny import VERSION, build, inputs_of, result, tokens  # noqa: E402
+from tiny import LENGTH, VERSION, build, inputs_of, result, tokens  # noqa: E402
 
 import sextant.transformers as ours  # noqa: E402
 from sextant.transformers import interface, trial  # noqa: E402
@@ -221,14 +221,35 @@ class Acceptance(unittest.TestCase):
         self.assertEqual({layer.by for layer in ours.served(wrapper)}, {"rope"})
         ours.restore(wrapper)
         self.assertTrue(torch.equal(result(model, **inputs_of("llama", tokens())), expected))
-        two = Wrapper(build("llama"), build("gptj"))  # which cannot be served
-        with self.assertRaisesRegex(ours.ModelError, "GPTJForCausalLM"):
+        two = Wrapper(build("llama"), build("udop"))  # which cannot be served
+        with self.assertRaisesRegex(ours.ModelError, "UdopModel"):
             ours.accelerate(two)
         self.assertEqual(two.inner[0].config._attn_implementation, "eager")
         with self.assertRaisesRegex(ours.ModelError, "expected one PreTrainedModel, but .* with 2"):
             ours.stretch(two, "rope")
         with self.assertRaisesRegex(ours.ModelError, "inputs: expected None"):
             ours.accelerate(two, inputs={})
+
+
+class Alibi(unittest.TestCase):
+    @torch.no_grad()
+    def test_keys_with_gaps(self):
+        """BLOOM and Falcon count the tokens that are shown, MPT counts all."""
+        mask = torch.ones(2, LENGTH, dtype=torch.long)
+        mask[0, 10:15], mask[1, :4], mask[1, 30:33] = 0, 0, 0
+        for name in ("bloom", "falcon", "falcon, alibi", "mpt"):
+            with self.subTest(name):
+                model = build(name)
+                run = lambda m: result(m, **inputs_of(name, tokens(), attention_mask=mask))
+                expected = run(model)[mask.bool()]
+                found = run(ours.accelerate(model))[mask.bool()]
+                self.assertLess((found - expected).abs().max(), 3e-5 * expected.abs().max())
+
+    def test_falcons_eager_code_is_refused(self):
+        model = build("falcon, alibi")
+        model.config._attn_implementation_internal = "eager"
+        with self.assertRaisesRegex(ours.ModelError, 'expected "sdpa", .* but got "eager"'):
+            ours.accelerate(model)
 
 
 if __name__ == "__main__":
