@@ -132,6 +132,8 @@ CONFIGS = {**pictures.CONFIGS,
                duration_predictor_filter_channels=32, prior_encoder_num_flows=1, noise_scale=0.0,
                upsample_rates=[2, 2, 2, 2], upsample_kernel_sizes=[4, 4, 4, 4],
                use_stochastic_duration_prediction=False, noise_scale_duration=0.0)}
+# Their eager code in transformers 5 takes masks of another kind than it gets.
+WRONG_IF_EAGER = ("nemotron_asr_streaming", "seamless_m4t_v2")
 # Parameters of all models with these values: durations that rounding cannot change.
 CONSTANT = {"duration_predictor.proj.weight": 0.0, "duration_predictor.proj.bias": 0.5}
 MODEL_CLASSES = {**pictures.CLASSES, "speecht5": "SpeechT5ForSpeechToText",
@@ -143,6 +145,8 @@ PATCHES = torch.linspace(-1, 1, 2 * 20 * 770).view(2, 20, 770)
 PATCHES[..., :2] = torch.arange(2 * 20 * 2).view(2, 20, 2) % 9  # places
 MORE_INPUTS = {**pictures.INPUTS,
                "pix2struct": {"flattened_patches": PATCHES},
+               "nemotron_asr_streaming": {"input_features": torch.linspace(-9, 9, 48000).view(
+                    2, 300, 80).sin()},
                "gemma4_audio": {"input_features": torch.linspace(-9, 9, 30720).view(
                     2, 240, 64).sin()},
                "parakeet_encoder": {"input_features": torch.linspace(-9, 9, 384000).view(
@@ -162,8 +166,7 @@ def build(kind, **fields):
         getattr(transformers, CONFIG_MAPPING_NAMES[kind])())
     for name, value in fields.items():
         setattr(config, name, value)
-    # The eager code of transformers 5 adds a mask of 0 and 1 to the scores of this one.
-    own = "sdpa" if kind == "seamless_m4t_v2" and model_class._supports_sdpa else "eager"
+    own = "sdpa" if kind in WRONG_IF_EAGER and model_class._supports_sdpa else "eager"
     with torch.device("meta"):
         empty = model_class._from_config(copy.deepcopy(config), attn_implementation=own)
     count = sum(p.numel() for p in empty.parameters())

@@ -132,6 +132,12 @@ for name, kind, fields in (
 for name, (kind, fields) in {**{kind: (kind, {}) for kind in pictures.CONFIGS},
                              **pictures.VARIANTS}.items():
     MODELS[name] = kind, SWEPT, fields
+if VERSION < 5:
+    for kind, name in (("bert", "relative_key"), ("roberta", "relative_key_query"),
+                       ("electra", "relative_key_query"), ("albert", "relative_key"),
+                       ("albert", "relative_key_query"), ("megatron-bert", "relative_key")):
+        MODELS[f"{kind}, {name}"] = kind, ENCODER, {
+            **NO_DROPOUT, "position_embedding_type": name, "embedding_size": 64}
 # Types that this transformers does not have.
 MODELS = {name: entry for name, entry in MODELS.items()
           if entry[1] != SWEPT or entry[0] in swept.CONFIG_MAPPING_NAMES}

@@ -6,21 +6,22 @@ shifts the products to queries x keys.
 
 import torch
 
+from sextant.transformers.errors import ModelError
 from sextant.transformers.reach import asks_interface
 from sextant.transformers.swap import refuse_given, refuse_weights, replaces
 from sextant.transformers.terms import NONE, Terms, attend, heads_of, shared_by_heads
 
 
-def keys_and_values(module, hidden_states, key_value_states, cache, cache_position=None):
-    """The keys and values of a layer with k_proj and v_proj, those of an encoder if there are
+def keys_and_values(module, heads, projections, hidden_states, key_value_states, cache,
+                    cache_position=None):
+    """The keys and values of a layer by their projections, of an encoder if there are
     key_value_states, with the rows of a cache."""
     at, given = module.layer_idx, hidden_states if key_value_states is None else key_value_states
     cross, both = key_value_states is not None, hasattr(cache, "cross_attention_cache")
     own = getattr(cache, ("self", "cross")[cross] + "_attention_cache", cache)
     if both and cross and cache.is_updated.get(at):
         return own.layers[at].keys, own.layers[at].values
-    k, v = (heads_of(project(given), module.num_heads)
-            for project in (module.k_proj, module.v_proj))
+    k, v = (heads_of(project(given), heads) for project in projections)
     if cache is not None:
         k, v = own.update(k, v, at, {"cache_position": None if cross else cache_position})
         if both and cross:
@@ -49,8 +50,8 @@ def _with_cache(module, hidden_states, key_value_states=None, cache=None, attent
     refuse_given(layer_head_mask=layer_head_mask)
     states = encoder_hidden_states if key_value_states is None else key_value_states
     q = heads_of(module.q_proj(hidden_states), module.num_heads)
-    k, v = keys_and_values(module, hidden_states, states,
-                           past_key_values if cache is None else cache, cache_position)
+    k, v = keys_and_values(module, module.num_heads, (module.k_proj, module.v_proj), hidden_states,
+                           states, past_key_values if cache is None else cache, cache_position)
     terms = NONE if position_bias is None else Terms(module.num_heads, on_query=shared_by_heads(
         position_bias.to(q.dtype), position_bias.size(0) // 2, 1))
     out = attend(module, q, k, v, attention_mask, terms, scale=module.scaling,
@@ -75,3 +76,67 @@ def _vits(module, hidden_states, key_value_states=None, attention_mask=None, lay
     out = attend(module, q, k, v, attention_mask, terms, scale=module.scaling,
                  dropout=module.dropout)
     return module.out_proj(out), None
+
+
+# The attention of BERT's kin before transformers 5: class -> folder.
+_BERT = {
+    "BertSelfAttention": "bert", "BertGenerationSelfAttention": "bert_generation",
+    "BridgeTowerSelfAttention": "bridgetower", "CamembertSelfAttention": "camembert",
+    "Data2VecTextSelfAttention": "data2vec", "ElectraSelfAttention": "electra",
+    "ErnieSelfAttention": "ernie", "MegatronBertSelfAttention": "megatron_bert",
+    "RobertaSelfAttention": "roberta", "RobertaPreLayerNormSelfAttention": "roberta_prelayernorm",
+    "RoCBertSelfAttention": "roc_bert", "XLMRobertaSelfAttention": "xlm_roberta",
+    "XLMRobertaXLSelfAttention": "xlm_roberta_xl", "XmodSelfAttention": "xmod"}
+
+
+def _is_relative(module):
+    return getattr(module, "position_embedding_type", None) in ("relative_key",
+                                                                "relative_key_query")
+
+
+def _bert_terms(module, q, k, factor=1.0):
+    """Row max_position_embeddings - 1 of the table is distance 0."""
+    most = module.max_position_embeddings
+    if max(q.size(2), k.size(2)) > most:
+        raise ModelError(f"input_ids: expected at most max_position_embeddings={most} tokens, as "
+                         f"there are vectors of their distances, but got {k.size(2)}")
+    rows = shared_by_heads(factor * module.distance_embedding.weight.to(q.dtype), most - 1, 1)
+    both = module.position_embedding_type == "relative_key_query"
+    return Terms(q.size(1), on_query=rows, on_key=rows if both else None)
+
+
+def _bert(module, hidden_states, attention_mask=None, head_mask=None, encoder_hidden_states=None,
+          past_key_values=None, output_attentions=False, cache_position=None, past_key_value=None):
+    refuse_weights(module, output_attentions)
+    refuse_given(head_mask=head_mask, past_key_value=past_key_value)
+    heads = module.num_attention_heads
+    q = heads_of(module.query(hidden_states), heads)
+    k, v = keys_and_values(module, heads, (module.key, module.value), hidden_states,
+                           encoder_hidden_states, past_key_values, cache_position)
+    if past_key_values is not None and q.size(2) > 1:
+        raise ModelError("use_cache: expected False, or one token, as with a cache this model's "
+                         "code takes all tokens of a call for the last one, but got "
+                         f"{q.size(2)} tokens")
+    first = 0 if past_key_values is None else k.size(2) - 1
+    out = attend(module, q, k, v, attention_mask, _bert_terms(module, q, k),
+                 scale=module.attention_head_size**-0.5, dropout=module.dropout.p,
+                 first_query=first)
+    return out, None
+
+
+for _class, _folder in _BERT.items():
+    replaces(_class, _folder, by="shaw", when=_is_relative)(_bert)
+
+
+@replaces("AlbertAttention", "albert", by="shaw", when=_is_relative)
+def _albert(module, hidden_states, attention_mask=None, head_mask=None, output_attentions=False):
+    refuse_weights(module, output_attentions)
+    refuse_given(head_mask=head_mask)
+    q, k, v = (heads_of(project(hidden_states), module.num_attention_heads)
+               for project in (module.query, module.key, module.value))
+    scale = module.attention_head_size**-0.5
+    # The terms by distance are not scaled.
+    out = attend(module, q, k, v, attention_mask, _bert_terms(module, q, k, 1 / scale),
+                 scale=scale, dropout=module.attention_dropout.p)
+    out = module.output_dropout(module.dense(out))
+    return (module.LayerNorm(hidden_states + out),)

@@ -26,15 +26,32 @@ def attend_xl(module, q, k, v, mask, vectors, u, w, *, scale, dropout, nearest=N
 
 
 @replaces("ParakeetEncoderAttention", "parakeet", by="transformer-xl")
-def _parakeet(module, hidden_states, position_embeddings=None, attention_mask=None, **kwargs):
-    refuse_weights(module, kwargs.get("output_attentions"))
+@replaces("NemotronAsrStreamingEncoderAttention", "nemotron_asr_streaming", by="transformer-xl")
+def _parakeet(module, hidden_states, position_embeddings=None, attention_mask=None, cache=None,
+              past_key_values=None, **named):
+    refuse_weights(module, named.get("output_attentions"))
     heads = module.config.num_attention_heads
     q, k, v = (heads_of(x, x.size(2) // module.head_dim) for x in (
         module.q_proj(hidden_states), module.k_proj(hidden_states), module.v_proj(hidden_states)))
+    cache = past_key_values if cache is None else cache
+    if cache is not None:
+        k, v = cache.update(k, v, module.layer_idx)
     vectors = module.relative_k_proj(position_embeddings[0]).unflatten(1, (heads, -1))
     out = attend_xl(module, q, k, v, attention_mask, vectors, module.bias_u, module.bias_v,
                     scale=module.scaling, dropout=module.attention_dropout)
     return module.o_proj(out), None
+
+
+@replaces("NemotronAsrStreamingEncoder", "nemotron_asr_streaming")
+def _with_bool_masks(module, input_features, *others, **named):
+    """Its own forward pass, which computes with a mask as "sdpa" has it."""
+    config = module.config
+    implementation = config._attn_implementation_internal
+    config._attn_implementation_internal = "sdpa"
+    try:
+        return type(module).forward(module, input_features, *others, **named)
+    finally:
+        config._attn_implementation_internal = implementation
 
 
 # position_embeddings_type of a Conformer -> the method.
