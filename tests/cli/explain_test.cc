@@ -99,11 +99,40 @@ std::set<std::string> keys_of(const json& object) {
 
 // Schema 3 of docs/explain.md. Other tools read it: each group has all keys, under constant names,
 // with null where a key does not apply.
+TEST_F(Explain, AVisionPartIsASectionAndAnObject) {
+  const std::string path = file("config.json", R"({"model_type": "mistral3",
+      "text_config": {"model_type": "mistral", "head_dim": 16, "rope_theta": 500000},
+      "vision_config": {"model_type": "pixtral", "head_dim": 8, "rope_theta": 500000,
+      "image_size": 100, "patch_size": 16}})");
+  const std::string text = run({"explain", path}).out;
+  for (const char* line :
+       {"== vision: vision_config (pixtral) ==", "by height, then width: 8 of 8 channels of a head",
+        "axis          width: 2 pairs, channels 2 and 6 to 3 and 7",
+        "grid          6 x 6 patches; the rotation itself takes any",
+        "warning: rope_theta 500000.0 is that of the language model",
+        "warning: image_size 100 is no multiple of patch_size 16"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  const json part = json::parse(run({"explain", path, "--json"}).out).at("vision").at(0);
+  EXPECT_EQ(
+      keys_of(part),
+      (std::set<std::string>{
+          "place",       "model_type", "origin",     "judged",      "rotates",    "instead",
+          "where",       "form",       "head_dim",   "rotary_dim",  "base",       "pairing",
+          "axes",        "order",      "sections",   "coordinates", "normalised", "first_index",
+          "first_token", "last_token", "grid",       "only_grid",   "window",     "full_layers",
+          "full_scale",  "adds",       "table_size", "pairs",       "notes",      "warnings"}));
+  EXPECT_EQ(part.at("order"), "strided");
+  EXPECT_EQ(part.at("pairs").at(2).at("channels"), json({2, 6}));
+}
+
 TEST_F(Explain, JsonIsOfSchema3) {
   const std::string path = file("config.json", R"({"model_type": "llama4_text", "head_dim": 16,
       "num_hidden_layers": 4, "rope_theta": 500000, "max_position_embeddings": 32768})");
   const json parsed = json::parse(run({"explain", path, "--json"}).out);
-  EXPECT_EQ(keys_of(parsed), (std::set<std::string>{"schema", "dialect", "configs", "settings"}));
+  EXPECT_EQ(keys_of(parsed),
+            (std::set<std::string>{"schema", "dialect", "configs", "vision", "settings"}));
+  EXPECT_EQ(parsed.at("vision"), json::array());
   EXPECT_EQ(parsed.at("schema"), 3);
   EXPECT_EQ(parsed.at("dialect"), "Hugging Face config.json");
   ASSERT_EQ(parsed.at("configs").size(), 2U);
