@@ -34,8 +34,8 @@ class Total {
   Rows to_, sums_;
 };
 
-// Blocks for each head that sum the gradients of axes: enough to fill a GPU, and few sums.
-constexpr int32_t kAxisBlocks = 64;
+// The most blocks for each head that sum the gradients of axes: enough to fill a GPU, and few sums.
+constexpr size_t kMostAxisBlocks = 64;
 
 // A table's sums over diagonals, which all passes add to.
 struct TableSums {
@@ -108,12 +108,16 @@ class BackwardCall {
 
   // Sums of the axes' gradients, which all passes add to.
   void add_axis_sums() {
+    size_t tiles = 0;
+    for (const DevicePass& pass : launcher_.passes())
+      tiles = std::max(tiles, pass.host.query_tiles.size());
+    a_.blocks = static_cast<int32_t>(std::min(tiles, kMostAxisBlocks));
     if (grad_.axis_bias) {
       what_of_axes_ |= kBias;
       a_.axis_bias_rows = static_cast<int32_t>(grad_.axis_bias.rows);
       // Zeros of float64 have the bits of two of float32.
       a_.axis_bias_sums = static_cast<double*>(
-          launcher_.zeros(1, a_.heads, kAxisBlocks * grad_.axis_bias.rows, 2).data);
+          launcher_.zeros(1, a_.heads, a_.blocks * grad_.axis_bias.rows, 2).data);
     }
     if (a_.axis_on_query && (grad_.axis_on_query || rows_of_tables())) {
       what_of_axes_ |= kTable;
@@ -126,7 +130,6 @@ class BackwardCall {
     Arguments a = a_;
     a.what = what_of_axes_;
     a.item_count = static_cast<int32_t>(pass.host.query_tiles.size());
-    a.blocks = std::min(kAxisBlocks, a.item_count);
     launcher_.launch_tiles(Kernel::kAxisGradients, a, a.blocks, a.heads);
   }
 
@@ -136,7 +139,6 @@ class BackwardCall {
       if (!to) return;
       a.to = rows_of(to);
       a.shared_heads = to.heads == 1 ? 1 : 0;
-      a.blocks = kAxisBlocks;
       launcher_.launch_rows(kernel, a, to.rows * to.columns, to.heads, 1);
     };
     write(Kernel::kAxisBiasGrad, grad_.axis_bias);

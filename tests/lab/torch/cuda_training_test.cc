@@ -39,6 +39,7 @@ struct Subject {
   bool two_streams = false;
   Norm norm = Norm::kLayerNorm;
   Activation activation = Activation::kSquaredRelu;
+  std::string options = "{}";
 
   friend void PrintTo(const Subject& subject, std::ostream* out) {
     *out << subject.method << ' ' << name(subject.task) << ", memory " << subject.memory;
@@ -57,7 +58,7 @@ Settings settings_of(const Subject& subject) {
 Arm arm_of(const Subject& subject) {
   return {.label = subject.method,
           .method = subject.method,
-          .options = "{}",
+          .options = subject.options,
           .memory = subject.memory,
           .task = subject.task,
           .two_streams = subject.two_streams};
@@ -169,7 +170,10 @@ TEST_P(OnCuda, TestsHaveTheResultsOfTheCpu) {
 
 TEST(EveryMethod, TrainsOnCudaAsOnTheCpu) {
   for (const MethodInfo& method : methods()) {
-    const Subject subject{method.name};
+    Subject subject{method.name};
+    // A grid with a place for each token.
+    if (method.grid_option)
+      subject.options = "{\"" + std::string(method.grid_option) + "\": [64, 64]}";
     Student cpu(subject, at::kCPU), cuda(subject, kCudaDevice);
     for (int step = 0; step < 2; ++step)
       EXPECT_NEAR(cuda.trainer.advance(), cpu.trainer.advance(), kBound) << method.name;
