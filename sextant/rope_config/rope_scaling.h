@@ -44,8 +44,8 @@ struct RopeScaling {
 // Whether pairs follow the same axes.
 inline bool same_axes(const RopeScaling& a, const RopeScaling& b) {
   return a.sections == b.sections &&
-         (a.sections.empty() || (a.interleaved_sections == b.interleaved_sections &&
-                                 a.plane_first == b.plane_first));
+         (a.sections.empty() ||
+          (a.interleaved_sections == b.interleaved_sections && a.plane_first == b.plane_first));
 }
 
 // Values from outside the object.

@@ -326,8 +326,6 @@ json or_null(const std::string& text) { return text.empty() ? json() : json(text
 
 }  // namespace
 
-const json& vision_table() { return table(); }
-
 std::vector<VisionPart> read_vision(const json& config, const std::vector<RopeConfig>& text) {
   std::vector<VisionPart> found;
   if (config.is_object()) Walk(text, found).visit(config, text_at(config, "model_type"), "", 0);

@@ -70,7 +70,4 @@ SEXTANT_API std::string coordinates_of(const VisionPart& part);
 // "windows of 8 x 8 patches, but all patches in layers 7, 15"; empty if there are none.
 SEXTANT_API std::string windows_of(const VisionPart& part);
 
-// The table's rows that rotate, as JSON, for the documentation and tests.
-SEXTANT_API const nlohmann::json& vision_table();
-
 }  // namespace sextant

@@ -21,8 +21,8 @@ QUERIES_AT_ONCE = 256
 BY_CACHE_POSITION = "cache_position" in inspect.signature(masking_utils.sdpa_mask).parameters
 
 
-# The shapes of masks that say by their shape alone what queries see: all keys, or, where query n has
-# the row of key n, those up to their own. A traced graph knows shapes, and no values.
+# The shapes of masks that say by their shape alone what queries see: all keys, or, where query n
+# has the row of key n, those up to their own. A traced graph knows shapes, and no values.
 ALL_KEYS, UP_TO_OWN = (1, 1, 0, 1), (1, 1, 0, 2)
 STRETCHED: set[int] = set()  # ids of configurations whose layers need the positions of rows
 

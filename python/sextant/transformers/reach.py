@@ -37,7 +37,7 @@ def refuse_unserved(model):
         raise ModelError(
             f"{type(model).__name__}: attn_implementation: expected a model whose attention asks "
             f"transformers' attention interface, but its modules compute their own, so \"{NAME}\" "
-            "would have no effect. sextant.transformers.accelerate(model) also serves some of those "
+            "would have no effect. sextant.transformers.accelerate(model) also serves some of them "
             "(docs/transformers.md).")
 
 

@@ -1,4 +1,4 @@
-"""Vectors by distance as of Shaw et al.: scores q.(k + A[d]), and values v + C[d].
+"""Shaw et al.: vectors by distance in scores q.(k + A[d]), and values v + C[d].
 
 Their code looks a vector up for each query and key, or multiplies queries with all vectors and
 shifts the products to queries x keys.
