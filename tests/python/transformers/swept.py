@@ -56,6 +56,8 @@ MOST_PARAMETERS = 60e6
 POSITIONS = re.compile(r"bias_[uv]$|pos_bias|rel_pos|_r_|relative|distance_embedding|bias_table|"
                        r"rel_h|rel_w|emb_rel|pe_k|pos_k|gru_rel|r_w_bias|r_s_bias|seg_embed|"
                        r"rel_embeddings|pos_query")
+# Weights of layers of attention, without which its terms would not show in results.
+ATTENTION = re.compile(r"(\b|_)(q|k|v|o|out|pos|query|key|value)(_proj)?\.weight$")
 
 
 def shrink(config, depth=0):
@@ -105,7 +107,7 @@ def candidates(main):
 
 def first_tensor(out):
     """The main result of a model."""
-    names = ("logits", "pred_masks", "last_hidden_state", "waveform")
+    names = ("logits", "pred_masks", "last_hidden_state", "spectrogram", "waveform")
     for name in names:
         if isinstance(getattr(out, name, None), torch.Tensor):
             return getattr(out, name)
@@ -182,6 +184,8 @@ def build(kind, **fields):
                 x.fill_(CONSTANT[path])
             elif POSITIONS.search(path):  # large enough for a term that is left out to show
                 x.normal_(0, 0.5)
+            elif ATTENTION.search(path) and x.dim() == 2:
+                x.normal_(0, 1 / x.size(1) ** 0.5)
             elif not bool(torch.isfinite(x).all()) or not bool(x.any()):
                 x.normal_(0, 0.05)
     error = None

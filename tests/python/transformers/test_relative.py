@@ -100,6 +100,79 @@ class Relative(unittest.TestCase):
         with self.assertRaisesRegex(ours.ModelError, "output_attentions"):
             model(**inputs, output_attentions=True)
 
+    def test_bert_decoder(self):
+        if "position_embedding_type" not in transformers.BertConfig().to_dict():
+            self.skipTest("transformers 5 has no such BERT")
+        for kind in ("relative_key", "relative_key_query"):
+            config = transformers.BertConfig(
+                hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
+                vocab_size=99, max_position_embeddings=40, is_decoder=True, use_cache=False,
+                add_cross_attention=True, position_embedding_type=kind,
+                attn_implementation="sdpa")
+            torch.manual_seed(0)
+            model = transformers.BertLMHeadModel(config).eval()
+            for name, x in model.named_parameters():
+                if "distance_embedding" in name:
+                    torch.nn.init.normal_(x)
+            ids = torch.arange(40).view(2, 20) + 3
+            more = {"encoder_hidden_states": torch.randn(2, 9, 64)}
+            self.check(model, lambda m: [m(ids).logits, m(ids, **more).logits])
+            with self.assertRaisesRegex(ours.ModelError, "use_cache"):
+                model(ids, use_cache=True)
+            with self.assertRaisesRegex(ours.ModelError, "max_position_embeddings=40"):
+                model(torch.ones(1, 41, dtype=torch.long),
+                      token_type_ids=torch.zeros(1, 41, dtype=torch.long))
+
+    @unittest.skipUnless(hasattr(transformers, "NemotronAsrStreamingForRNNT"), "transformers 5")
+    def test_streaming(self):
+        model, inputs = small("NemotronAsrStreamingForRNNT", "nemotron_asr_streaming")
+        signal = inputs["input_features"]
+
+        def run(model):
+            found, more = [], {}
+            for part in signal.split(100, 1):
+                out = model.encoder(part, use_cache=True, num_lookahead_tokens=0, **more)
+                more = {"padding_cache": out.padding_cache,
+                        "cache": getattr(out, "cache", None)}
+                found.append(out.last_hidden_state)
+            return [*found, model.encoder(signal, num_lookahead_tokens=3).last_hidden_state]
+        self.check(model, run)
+
+    @unittest.skipUnless(hasattr(transformers, "Gemma4AudioModel"), "transformers 5")
+    def test_gradients_in_float32(self):
+        """The model computes attention in float32 alone."""
+        model, inputs = small("Gemma4AudioModel", "gemma4_audio")
+
+        def run(model):
+            model.zero_grad()
+            model(**inputs)[0].square().mean().backward()
+            return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        before, after = both(model, run)
+        for x, y in zip(before, after):
+            self.assertLess((x - y).abs().max().item(), 3e-5 * (x.abs().max().item() + 1e-3))
+
+    @unittest.skipUnless(hasattr(transformers, "Gemma4AudioModel"), "transformers 5")
+    def test_gemma4(self):
+        text = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, head_dim=16,
+                    num_key_value_heads=2, intermediate_size=96, vocab_size=99, global_head_dim=16,
+                    vocab_size_per_layer_input=99, hidden_size_per_layer_input=16,
+                    layer_types=["sliding_attention", "full_attention"], num_kv_shared_layers=0)
+        config = transformers.Gemma4Config(
+            text_config=text, vision_config=None, audio_config=swept.CONFIGS["gemma4_audio"](),
+            audio_token_id=90, image_token_id=91, video_token_id=92)
+        torch.manual_seed(0)
+        model = transformers.Gemma4ForConditionalGeneration._from_config(
+            config, attn_implementation="eager").eval()
+        signal = swept.MORE_INPUTS["gemma4_audio"]["input_features"]
+        mask = torch.ones(2, 240, dtype=torch.bool)
+        mask[1, 160:] = False
+        ids = torch.full((2, 64), 90)
+        ids[:, 60:] = 5
+        ids[1, 40:] = 5
+        self.check(model, lambda m: [m(input_ids=ids, input_features=signal,
+                                       input_features_mask=mask).logits])
+        self.assertFalse(ours.served(model).left)
+
 
 if __name__ == "__main__":
     unittest.main()

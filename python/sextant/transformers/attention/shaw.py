@@ -98,8 +98,9 @@ def _bert_terms(module, q, k, factor=1.0):
     """Row max_position_embeddings - 1 of the table is distance 0."""
     most = module.max_position_embeddings
     if max(q.size(2), k.size(2)) > most:
-        raise ModelError(f"input_ids: expected at most max_position_embeddings={most} tokens, as "
-                         f"there are vectors of their distances, but got {k.size(2)}")
+        raise ModelError(f"{type(module).__name__}: expected at most max_position_embeddings={most} "
+                         "rows, as there are vectors for their distances alone, but got "
+                         f"{max(q.size(2), k.size(2))}")
     rows = shared_by_heads(factor * module.distance_embedding.weight.to(q.dtype), most - 1, 1)
     both = module.position_embedding_type == "relative_key_query"
     return Terms(q.size(1), on_query=rows, on_key=rows if both else None)
