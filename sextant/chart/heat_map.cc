@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/raster.h"
+#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {

@@ -1,6 +1,6 @@
 // Each kind of block has its own markdown_of(); a Writer joins them with empty lines and keeps the
 // figures.
-#include "sextant/chart/markdown.h"
+#include "sextant/chart/report.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sextant/chart/raster.h"
+#include "sextant/chart/svg.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

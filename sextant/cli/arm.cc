@@ -102,10 +102,7 @@ void add_arm(CLI::App& app) {
   command->footer(
       "Exit status: 0 all are done, 75 stopped or left out (run it again), 1 failed, 74 cannot "
       "write.\nSIGTERM, or a file FOLDER/stop, lets the arm save its state and stop.");
-  command->callback([options] {
-    const int status = arm(*options);
-    if (status != 0) throw CLI::RuntimeError(status);
-  });
+  command->callback([options] { end_with(arm(*options)); });
 }
 
 }  // namespace sextant::cli

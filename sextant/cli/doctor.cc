@@ -18,9 +18,8 @@
 #include "sextant/base/reason.h"
 #include "sextant/chart/report.h"
 #include "sextant/cli/commands.h"
-#include "sextant/cli/config_request.h"
-#include "sextant/cli/doctor/annotations.h"
 #include "sextant/cli/doctor/report.h"
+#include "sextant/cli/explain/subject.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/python.h"
@@ -210,7 +209,7 @@ void run_doctor(const DoctorRequest& request) {
     lab::print_error(reason_of(error));
   }
   std::fflush(stdout);
-  if (status != 0) throw CLI::RuntimeError(status);
+  end_with(status);
 }
 
 void check_line(const DoctorRequest& request) {

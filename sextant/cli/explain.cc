@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sextant/cli/commands.h"
-#include "sextant/cli/config_request.h"
 #include "sextant/cli/explain/subject.h"
 #include "sextant/files/yaml.h"
 #include "sextant/lab/run/print.h"

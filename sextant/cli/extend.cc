@@ -34,20 +34,6 @@ std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
   return lengths;
 }
 
-// The candidate to write: the chosen one, or the best one that config.json can express.
-const lab::MeasuredCandidate* written(const ExtendOptions& options, const lab::Extension& extension,
-                                      const lab::Recommendation& recommendation) {
-  for (const lab::MeasuredCandidate& candidate : extension.candidates) {
-    if (candidate.candidate.name == options.choose) return &candidate;
-  }
-  if (!recommendation.writable) {
-    fail(
-        "extend: --write: no stretch that was measured can be said in the config.json of this "
-        "architecture; --choose NAME writes one in Sextant's own");
-  }
-  return &extension.candidates.at(*recommendation.writable);
-}
-
 void say(const lab::Extension& extension, const lab::Recommendation& recommendation,
          const ExtendOptions& options) {
   lab::print_text(lab::table(extension));
@@ -68,19 +54,6 @@ void say(const lab::Extension& extension, const lab::Recommendation& recommendat
   }
 }
 
-// This check and the next one would otherwise fail only after minutes of measurement.
-void check_choice(const ExtendOptions& options, int64_t trained) {
-  if (options.choose.empty()) return;
-  std::string known;
-  // The names of the candidates are the same for every rope.
-  for (const lab::StretchCandidate& candidate :
-       lab::stretch_candidates("{}", trained, options.length)) {
-    if (candidate.name == options.choose) return;
-    known += " " + candidate.name;
-  }
-  fail("extend: --choose: expected one of" + known + ", but got " + options.choose);
-}
-
 void extend(const ExtendOptions& options) {
   const EvaluationOptions& evaluation = *options.evaluation;
   if (!lab::is_model_of_bytes(evaluation.model)) return extend_checkpoint(options);
@@ -94,7 +67,9 @@ void extend(const ExtendOptions& options) {
   lab::EvaluationRequest request = request_of(evaluation);
   const int64_t trained = plugin.train_length(request.model);
   request.lengths = lengths_up_to(options.length, trained);
-  check_choice(options, trained);
+  // These checks would otherwise fail only after minutes of measurement. The names of the
+  // candidates are the same for every rope.
+  check_choice(options, lab::stretch_candidates("{}", trained, options.length));
   check_folders(options);
   lab::Extension found;
   {
@@ -112,10 +87,15 @@ void extend(const ExtendOptions& options) {
   }
   // The model is written before the chart, which can be redrawn from the printed numbers.
   if (!options.write.empty()) {
-    const lab::MeasuredCandidate* candidate = written(options, found, recommendation);
-    plugin.write_extended(request.model, candidate->candidate, options.write);
+    if (options.choose.empty() && !recommendation.writable) {
+      fail(
+          "extend: --write: no stretch that was measured can be said in the config.json of this "
+          "architecture; --choose NAME writes one in Sextant's own");
+    }
+    const lab::StretchCandidate& candidate = candidate_to_write(options, found, recommendation);
+    plugin.write_extended(request.model, candidate, options.write);
     if (!evaluation.as_json)
-      lab::print("{}: the model, stretched by {}\n", options.write, candidate->candidate.name);
+      lab::print("{}: the model, stretched by {}\n", options.write, candidate.name);
   }
   if (evaluation.out.empty()) return;
   const std::filesystem::path folder = evaluation.out;
@@ -123,6 +103,27 @@ void extend(const ExtendOptions& options) {
 }
 
 }  // namespace
+
+void check_choice(const ExtendOptions& options,
+                  const std::vector<lab::StretchCandidate>& candidates) {
+  if (options.choose.empty()) return;
+  std::string known;
+  for (const lab::StretchCandidate& candidate : candidates) {
+    if (candidate.name == options.choose) return;
+    known += " " + candidate.name;
+  }
+  fail("extend: --choose: expected one of" + known + ", but got " + options.choose);
+}
+
+const lab::StretchCandidate& candidate_to_write(const ExtendOptions& options,
+                                                const lab::Extension& extension,
+                                                const lab::Recommendation& recommendation) {
+  for (const lab::MeasuredCandidate& one : extension.candidates) {
+    if (one.candidate.name == options.choose) return one.candidate;
+  }
+  const size_t best = recommendation.writable.value_or(recommendation.best);
+  return extension.candidates.at(best).candidate;
+}
 
 void check_folders(const ExtendOptions& options) {
   const std::filesystem::path to = options.write, from = options.evaluation->model;

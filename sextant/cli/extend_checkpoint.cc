@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -70,16 +69,6 @@ lab::EngineChoices words_of(const ExtendOptions& options, const lab::Checkpoint&
   return lab::first_words(checkpoint, ordered, options.length);
 }
 
-// The candidate to write: the chosen one, or the best one that config.json can express.
-const lab::MeasuredCandidate& candidate_to_write(const ExtendOptions& options,
-                                                 const lab::Extension& extension,
-                                                 const lab::Recommendation& recommendation) {
-  for (const lab::MeasuredCandidate& candidate : extension.candidates) {
-    if (candidate.candidate.name == options.choose) return candidate;
-  }
-  return extension.candidates.at(recommendation.writable.value_or(recommendation.best));
-}
-
 // Copies the folder with another config.json, which is written last.
 void write_folder(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
                   const std::string& config) {
@@ -101,12 +90,8 @@ void check_request(const ExtendOptions& options, const lab::Checkpoint& checkpoi
         "words for engines are printed without it");
   }
   if (options.choose.empty()) return;
+  check_choice(options, candidates);
   const auto chosen = std::ranges::find(candidates, options.choose, &lab::StretchCandidate::name);
-  if (chosen == candidates.end()) {
-    std::string known;
-    for (const lab::StretchCandidate& one : candidates) known += " " + one.name;
-    fail("extend: --choose: expected one of" + known + ", but got " + options.choose);
-  }
   const lab::EngineWords words = lab::engine_words(checkpoint, *chosen, options.length);
   if (words.hugging_face.text.empty()) {
     fail("extend: --choose: expected a candidate that config.json can express, but got " +
@@ -177,15 +162,14 @@ void extend_checkpoint(const ExtendOptions& options) {
     print_all(options, checkpoint, *found, recommendation, folder);
   }
   if (!options.write.empty()) {
-    const lab::MeasuredCandidate& candidate = candidate_to_write(options, *found, recommendation);
-    const lab::EngineWords words =
-        lab::engine_words(checkpoint, candidate.candidate, options.length);
+    const lab::StretchCandidate& candidate = candidate_to_write(options, *found, recommendation);
+    const lab::EngineWords words = lab::engine_words(checkpoint, candidate, options.length);
     if (words.hugging_face.text.empty()) {
       fail("extend: --write: no candidate that was measured can be said in config.json");
     }
     write_folder(options, checkpoint, words.hugging_face.text);
     if (!evaluation.as_json) {
-      lab::print("{}: the model, stretched by {}\n", options.write, candidate.candidate.name);
+      lab::print("{}: the model, stretched by {}\n", options.write, candidate.name);
     }
   }
   write_chart(lab::chart_of(*found, recommendation), folder / "extend", evaluation.as_json);

@@ -72,6 +72,10 @@ bool is_unknown_command(const CLI::App& app, const std::string& word) {
 
 }  // namespace
 
+void sextant::cli::end_with(int status) {
+  if (status != 0) throw CLI::RuntimeError(status);
+}
+
 int main(int argc, char** argv) {
   CLI::App app("Position encodings and length extrapolation for transformers.", "sextant");
   app.set_version_flag("--version", sextant::cli::version_text);

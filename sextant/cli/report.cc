@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/markdown.h"
+#include "sextant/chart/report.h"
 #include "sextant/cli/commands.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/write_file.h"

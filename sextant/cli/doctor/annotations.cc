@@ -4,7 +4,7 @@
 // A finding names its key in words: "rope_scaling: factor: expected ...". The first word that is a
 // key of the file gives the line, and further words lead into its object. Where no word is a key,
 // the finding's field has keys that decide it.
-#include "sextant/cli/doctor/annotations.h"
+#include "sextant/cli/doctor/report.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // The report of `sextant doctor`, of files and of a model that runs: as text, as JSON and as a
-// page; annotations.h has it for continuous integration. docs/doctor.md describes the JSON.
+// page, and as annotations for continuous integration. docs/doctor.md describes the JSON.
 #pragma once
 
 #include <cstdint>
@@ -73,5 +73,20 @@ std::string sentence_of(const Unjudged& unjudged);
 void print(const DoctorReport& report);
 std::string json_text(const DoctorReport& report);
 chart::Report page_of(const DoctorReport& report);
+
+// Two forms that systems of continuous integration show beside the lines of a change follow.
+
+// A workflow command of GitHub for each finding and each reason why something is not judged, and a
+// line with their numbers.
+std::string github_text(const std::vector<DoctorReport>& reports);
+
+// A log of SARIF 2.1.0 (OASIS 2020) with one run. A quantity that is not judged is a result of kind
+// "open". status: the exit status of this run.
+std::string sarif_text(const std::vector<DoctorReport>& reports, int status);
+
+// The line of a configuration that a finding is about, from 1; 0: not known. text: a config.json,
+// also a damaged one, or flags. place: the path of the language model's object in it
+// ("text_config"); "": the whole file.
+int64_t line_of(const ConfigFinding& finding, const std::string& text, const std::string& place);
 
 }  // namespace sextant::cli

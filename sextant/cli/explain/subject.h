@@ -1,12 +1,18 @@
 // A RoPE configuration with the numbers derived from it, printed as text and as a chart.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "sextant/chart/chart.h"
 #include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/read_config.h"
 #include "sextant/rope_config/rope_config.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sextant::cli {
 
@@ -47,5 +53,17 @@ void print_wrapped(const std::string& text);
 void print(const Subject& subject, bool all, bool legend);
 
 chart::LineChart wavelengths(const Subject& subject);
+
+// The options that select a RoPE configuration, shared by explain and convert.
+struct ConfigRequest {
+  std::string path;
+  Overrides overrides;
+};
+
+// Adds --base. `base` lives as long as the command.
+void add_base(CLI::App& command, double& base);
+
+// Adds PATH, --base, --local-base, --head-dim. The request lives as long as the command.
+std::shared_ptr<ConfigRequest> add_config(CLI::App& command);
 
 }  // namespace sextant::cli

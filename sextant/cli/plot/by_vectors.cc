@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sextant/cli/plot/projected.h"
+#include "sextant/cli/plot/figures.h"
 #include "sextant/position/binary.h"
 #include "sextant/position/clock.h"
 #include "sextant/position/sinusoid.h"

@@ -1,5 +1,10 @@
 // The options of a method and those of the plot are two spellings of the same. Options that a plot
 // has are moved to it; the others choose the plot by scores.
+//
+// Methods whose rows are places of a grid are drawn by what they add to a score at each pair of a
+// vertical and a horizontal distance: their scores of one vector as query and key everywhere, minus
+// those of attention without positions. Tables that start from zeros are drawn at random, since
+// their form is what the picture shows.
 #include "sextant/cli/plot/method_options.h"
 
 #include <fmt/format.h>
@@ -7,11 +12,14 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"
-#include "sextant/cli/plot/projected.h"
+#include "sextant/cli/plot/figures.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/arms.h"
 
@@ -181,6 +189,60 @@ std::vector<Figure> figures_by_scores(const PlotValues& values) {
   return score_figures(subject, encoding.scores);
 }
 
+// A method whose rows are places of a grid, or nothing.
+std::optional<lab::KnownMethod> known_on_grid(const std::string& method) {
+  for (const lab::KnownMethod& known : methods_of_laboratory())
+    if (known.name == method && !known.grid_option.empty()) return known;
+  return {};
+}
+
+// A map of what the first head adds to a score, by both distances. Two places of the grid are at
+// each pair of distances, and any two such places have the same value.
+std::vector<Figure> grid_figures(const PlotValues& values) {
+  const lab::KnownMethod method = *known_on_grid(values.method());
+  const int64_t side = values.integer("side", 2, 32);
+  nlohmann::json options = nlohmann::json::parse(values.text("options"));
+  if (options.contains(method.grid_option))
+    fail(fmt::format("plot {}: {}: expected the sizes of the grid as --side, but got {}",
+                     method.name, method.grid_option, options[method.grid_option].dump()));
+  const nlohmann::json own = options;
+  options[method.grid_option] = {side, side};
+  lab::EncodingRequest request = {.method = values.method(),
+                                  .options = options.dump(),
+                                  .heads = values.integer("heads", 1, 64),
+                                  .head_dim = values.integer("head-dim", 1, 1024),
+                                  .length = method.rows_before_grid + side * side,
+                                  .causal = false,
+                                  .draws_zeros = true};
+  const auto probed = [&] { return lab::open_plugin(1).probe_encoding(request); };
+  const lab::ProbedEncoding all = probed();
+  request.method = "none";  // with the same queries and keys
+  request.options = "{}";
+  const lab::ProbedEncoding alone = probed();
+
+  chart::HeatMap map;
+  map.title = fmt::format("{}: what head 1 adds to a score", method.name);
+  map.subtitle =
+      fmt::format("{}grid of {} x {}{}", own.empty() ? "" : own.dump() + "; ", side, side,
+                  all.trains ? ", random tables, one vector as query everywhere" : "");
+  map.y = {.label = "vertical distance"};
+  map.x = {.label = "horizontal distance"};
+  map.value = {.label = "added to the score"};
+  map.rows = {.count = 2 * side - 1, .first = static_cast<double>(1 - side)};
+  map.columns = map.rows;
+  map.colours = chart::Colours::kDiverging;
+  for (int64_t y = 1 - side; y < side; ++y) {
+    for (int64_t x = 1 - side; x < side; ++x) {
+      const int64_t query =
+          method.rows_before_grid + std::max<int64_t>(y, 0) * side + std::max<int64_t>(x, 0);
+      const int64_t key = query - y * side - x;
+      const auto cell = static_cast<size_t>(query * request.length + key);
+      map.values.push_back(all.scores[cell] - alone.scores[cell]);
+    }
+  }
+  return {{"grid", std::move(map)}};
+}
+
 }  // namespace
 
 ChosenPlot choose_plot(const PlottedMethod& method, const PlotRequest& request) {
@@ -203,22 +265,24 @@ std::vector<lab::KnownMethod> methods_of_laboratory() {
   }
 }
 
-std::optional<lab::KnownMethod> known_on_grid(const std::string& method) {
-  for (const lab::KnownMethod& known : methods_of_laboratory())
-    if (known.name == method && !known.grid_option.empty()) return known;
-  return {};
-}
-
 PlottedMethod plot_by_scores(const std::string& method) {
-  if (known_on_grid(method)) return plot_by_grid(method);
+  const PlotOption heads = {"heads", "number of heads", "4"};
+  const PlotOption head_dim = {"head-dim", "head size", "32"};
+  const PlotOption own = {kOptions, "", "{}"};
+  if (known_on_grid(method)) {
+    return {method,
+            "By what it adds to scores, by both distances on a grid",
+            {heads, head_dim, {"side", "height and width of the grid", "9"}, own},
+            grid_figures};
+  }
   return {method,
           "By its scores, or by what it adds to the input",
-          {{"heads", "number of heads", "4"},
-           {"head-dim", "head size", "32"},
+          {heads,
+           head_dim,
            {"length", "draw positions below this", "64"},
            {"direction", "causal: the past only; both: encoders", "causal"},
            {"seed", "of random W_q and W_k, for vectors that are added to the input", "1"},
-           {"options", "", "{}"}},
+           own},
           figures_by_scores};
 }
 

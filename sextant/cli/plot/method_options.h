@@ -46,8 +46,4 @@ std::vector<lab::KnownMethod> methods_of_laboratory();
 // values.
 PlottedMethod plot_by_scores(const std::string& method);
 
-// A method whose rows are places of a grid, or nothing, and the plot of such a method (by_grid.cc).
-std::optional<lab::KnownMethod> known_on_grid(const std::string& method);
-PlottedMethod plot_by_grid(const std::string& method);
-
 }  // namespace sextant::cli

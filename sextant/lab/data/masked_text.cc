@@ -30,13 +30,15 @@ uint64_t shuffle(std::span<int64_t> values, const CounterRandom& random, uint64_
   return next;
 }
 
+int64_t checked_length(const std::string& kind, std::string_view text) {
+  if (text.size() >= 2) return static_cast<int64_t>(text.size());
+  fail(kind + " text: length: expected at least 2, but got " + std::to_string(text.size()));
+}
+
 }  // namespace
 
 MaskedText masked_training_text(std::string_view text, uint64_t seed, uint64_t n) {
-  const auto length = static_cast<int64_t>(text.size());
-  if (length < 2) {
-    fail("masked text: length: expected at least 2, but got " + std::to_string(length));
-  }
+  const int64_t length = checked_length("masked", text);
   const CounterRandom random(seed, "masked");
   uint64_t next = n << 32;
   int64_t end = length;
@@ -68,10 +70,7 @@ MaskedText masked_training_text(std::string_view text, uint64_t seed, uint64_t n
 }
 
 PermutedText permuted_training_text(std::string_view text, uint64_t seed, uint64_t n) {
-  const auto length = static_cast<int64_t>(text.size());
-  if (length < 2) {
-    fail("permuted text: length: expected at least 2, but got " + std::to_string(length));
-  }
+  const int64_t length = checked_length("permuted", text);
   const CounterRandom random(seed, "permuted");
   PermutedText permuted{.tokens = {}, .answers = {}, .order = std::vector<int64_t>(text.size())};
   std::iota(permuted.order.begin(), permuted.order.end(), 0);

@@ -17,7 +17,6 @@
 #include "sextant/files/json_record.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/data/retrieval_task.h"
-#include "sextant/lab/plan/settings_table.h"
 
 namespace sextant::lab {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/text.h"
-#include "sextant/lab/report/page.h"
+#include "sextant/lab/report/report.h"
 
 namespace sextant::lab {
 namespace {

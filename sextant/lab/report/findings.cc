@@ -126,9 +126,7 @@ MeanInterval above_bigrams(const MethodResult& method, const BigramLoss& bigrams
   difference.mean -= bigrams.mean;
   const std::vector<double>& blocks = method.from.front().at.sliding_blocks;
   if (method.seeds.size() > 1 || blocks.size() != bigrams.blocks.size()) return difference;
-  std::vector<double> paired;
-  for (size_t n = 0; n < blocks.size(); ++n) paired.push_back(blocks[n] - bigrams.blocks[n]);
-  return interval95(paired);
+  return interval95(differences(blocks, bigrams.blocks));
 }
 
 MethodResult* find_none(std::vector<MethodResult>& methods) {

@@ -1,5 +1,5 @@
 // Each section is made by a function of its own, from findings alone; report_page() orders them.
-#include "sextant/lab/report/page.h"
+#include "sextant/lab/report/report.h"
 
 #include <fmt/format.h>
 
@@ -13,10 +13,7 @@
 
 #include "sextant/chart/text.h"
 #include "sextant/lab/report/advice.h"
-#include "sextant/lab/report/pictures.h"
-#include "sextant/lab/report/report.h"
 #include "sextant/lab/report/result_table.h"
-#include "sextant/lab/report/tables.h"
 #include "sextant/lab/result/result.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/version.h"

@@ -1,5 +1,5 @@
 // Each map is rows of cells from the values that arms keep; a map without values is left out.
-#include "sextant/lab/report/pictures.h"
+#include "sextant/lab/report/report.h"
 
 #include <fmt/format.h>
 
@@ -220,17 +220,21 @@ std::vector<NamedMap> maps(const Findings& findings) {
   return all;
 }
 
+std::vector<chart::Marker> training_length(int64_t length) {
+  return {{.x = static_cast<double>(length), .label = "training length"}};
+}
+
 bool has_scores(const MethodResult& method) {
   const Pictures* const pictures = pictures_of(method);
   return pictures != nullptr && !pictures->scores.empty();
 }
 
 chart::LineChart scores_by_distance(std::span<const MethodResult* const> methods,
-                                    const Settings& settings, const std::string& title) {
+                                    const Settings& settings) {
   constexpr double kLeastShown = 20;  // weights below e^-20 are negligible
   const bool causal = settings.objective == Objective::kCausal;
   chart::LineChart chart{
-      .title = title,
+      .title = "What distance does to scores",
       .subtitle =
           "one vector as query and key everywhere, after training; bands: from the least "
           "to the greatest head",
@@ -238,8 +242,7 @@ chart::LineChart scores_by_distance(std::span<const MethodResult* const> methods
             .unit = causal ? "bytes back" : "bytes back; below 0 ahead",
             .scale = causal ? Scale::kLog2 : Scale::kLinear},
       .y = {.label = "score, minus that at distance 0", .low = -kLeastShown},
-      .markers = {
-          {.x = static_cast<double>(settings.training.length), .label = "training length"}}};
+      .markers = training_length(settings.training.length)};
   for (const MethodResult* const method : methods) {
     if (!has_scores(*method)) continue;
     const Pictures& pictures = *pictures_of(*method);

@@ -15,8 +15,6 @@
 #include "sextant/chart/text.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/report/page.h"
-#include "sextant/lab/report/pictures.h"
 #include "sextant/lab/run/print.h"
 
 namespace sextant::lab {
@@ -24,30 +22,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 15> kKinds = {"sliding-by-length",
-                                                     "loss-by-length",
-                                                     "loss-by-position",
-                                                     "retrieval-by-distance",
-                                                     "retrieval-by-length",
-                                                     "direction-by-length",
-                                                     "training",
-                                                     "stretches-by-length",
-                                                     "stretches-by-position",
-                                                     "stretches-retrieval-by-distance",
-                                                     "stretches-retrieval-by-length",
-                                                     "lost-channels-by-length",
-                                                     "stretches-direction-by-length",
-                                                     "scores-by-distance",
-                                                     "stretches-scores-by-distance"};
+constexpr const char* kKinds[] = {"sliding-by-length",
+                                  "loss-by-length",
+                                  "loss-by-position",
+                                  "retrieval-by-distance",
+                                  "retrieval-by-length",
+                                  "direction-by-length",
+                                  "training",
+                                  "stretches-by-length",
+                                  "stretches-by-position",
+                                  "stretches-retrieval-by-distance",
+                                  "stretches-retrieval-by-length",
+                                  "lost-channels-by-length",
+                                  "stretches-direction-by-length",
+                                  "scores-by-distance",
+                                  "stretches-scores-by-distance"};
 
 // The folder of the maps; their file names contain method labels.
 constexpr const char* kMapsFolder = "maps";
 
 // Removes the charts of an earlier survey of this folder, which may have compared more methods.
 void remove_charts(const fs::path& directory) {
-  for (const std::string_view kind : kKinds) {
+  for (const std::string kind : kKinds) {
     for (int n = 1; n == 1 || fs::exists(directory / fmt::format("{}-{}.svg", kind, n)); ++n) {
-      const std::string stem = n == 1 ? std::string(kind) : fmt::format("{}-{}", kind, n);
+      const std::string stem = n == 1 ? kind : fmt::format("{}-{}", kind, n);
       for (const char* ending : {"svg", "png"}) fs::remove(directory / (stem + "." + ending));
     }
   }

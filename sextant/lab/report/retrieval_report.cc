@@ -11,7 +11,6 @@
 
 #include "sextant/chart/text.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/result/interval.h"
 #include "sextant/version.h"

@@ -14,7 +14,6 @@
 #include "sextant/base/error.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
-#include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 
 namespace sextant::lab {

@@ -1,5 +1,5 @@
 // Each table chooses its methods and its columns; fill() makes the rows.
-#include "sextant/lab/report/tables.h"
+#include "sextant/lab/report/result_table.h"
 
 #include <fmt/format.h>
 

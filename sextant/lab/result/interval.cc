@@ -39,6 +39,13 @@ MeanInterval interval95(std::span<const double> values) {
           .half = student(values.size() - 1) * std::sqrt(squares / (count - 1) / count)};
 }
 
+std::vector<double> differences(std::span<const double> values, std::span<const double> minus) {
+  if (values.size() != minus.size()) return {};
+  std::vector<double> result;
+  for (size_t n = 0; n < values.size(); ++n) result.push_back(values[n] - minus[n]);
+  return result;
+}
+
 MeanInterval difference95_of_shares(std::string_view ours, std::string_view theirs) {
   if (ours.size() != theirs.size() || ours.empty()) {
     fail(fmt::format("interval: expected answers to the same texts, but got {} and {}", ours.size(),

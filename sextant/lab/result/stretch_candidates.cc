@@ -165,11 +165,7 @@ std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best
     if (n == best || !allowed(extension.candidates[n])) continue;
     const std::vector<double> here = cost_by_block(extension, extension.candidates[n]);
     if (here.size() < 2 || here.size() != blocks.size()) continue;
-    std::vector<double> behind;
-    for (size_t block = 0; block < here.size(); ++block) {
-      behind.push_back(here[block] - blocks[block]);
-    }
-    const MeanInterval interval = interval95(behind);
+    const MeanInterval interval = interval95(differences(here, blocks));
     if (interval.low() <= 0) ties.push_back({.candidate = n, .behind = interval});
   }
   std::ranges::stable_sort(ties, {},
@@ -193,9 +189,7 @@ std::string against(const MeasuredCandidate& candidate, const MeasuredCandidate&
   const std::vector<double>&ours = candidate.lengths.back().sliding_blocks,
         &theirs = direct.lengths.back().sliding_blocks;
   if (ours.size() < 2 || ours.size() != theirs.size() || &candidate == &direct) return "";
-  std::vector<double> differences;
-  for (size_t n = 0; n < ours.size(); ++n) differences.push_back(ours[n] - theirs[n]);
-  return fmt::format(" ({}, 95 %)", signed_fixed(interval95(differences)));
+  return fmt::format(" ({}, 95 %)", signed_fixed(interval95(differences(ours, theirs))));
 }
 
 // Explains why candidates with a lower loss at the longest length are not recommended; ties are

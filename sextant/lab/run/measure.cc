@@ -15,7 +15,7 @@
 #include "sextant/base/error.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
-#include "sextant/lab/result/records.h"
+#include "sextant/lab/result/block_losses.h"
 #include "sextant/lab/result/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/plugin.h"

@@ -16,7 +16,6 @@
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/result/block_losses.h"
 #include "sextant/lab/result/engine_words.h"
-#include "sextant/lab/result/records.h"
 #include "sextant/lab/result/stretch_candidates.h"
 
 namespace sextant::lab {

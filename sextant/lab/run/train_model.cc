@@ -23,7 +23,6 @@
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/schedule.h"
-#include "sextant/lab/run/survey_arms.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {

@@ -20,15 +20,14 @@
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/advice.h"
 #include "sextant/lab/report/claims.h"
-#include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
+#include "sextant/lab/report/result_table.h"
 #include "sextant/lab/report/survey_record.h"
-#include "sextant/lab/report/tables.h"
 #include "sextant/lab/run/arm_process.h"
+#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/schedule.h"
-#include "sextant/lab/run/survey_arms.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {

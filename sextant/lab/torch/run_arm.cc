@@ -20,7 +20,7 @@
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/result/result.h"
-#include "sextant/lab/run/survey_arms.h"
+#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/torch/attention_entropy.h"
 #include "sextant/lab/torch/device.h"
 #include "sextant/lab/torch/evaluate.h"
@@ -28,7 +28,6 @@
 #include "sextant/lab/torch/own_method.h"
 #include "sextant/lab/torch/probe_encoding.h"
 #include "sextant/lab/torch/train_arm.h"
-#include "sextant/lab/torch/trained_products.h"
 #include "sextant/lab/torch/trainer.h"
 #include "sextant/torch/methods/shared/dropped_channels.h"
 

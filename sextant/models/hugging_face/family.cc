@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sextant/models/hugging_face/rotary.h"
+#include "sextant/models/hugging_face/config.h"
 #include "sextant/torch/method.h"
 
 namespace sextant {
