@@ -106,9 +106,8 @@ std::string csv(const HeatMap& map) {
   size_t next = 0;
   for (int64_t row = 0; row < map.rows.count; ++row) {
     const std::string start = place(map.rows, row) + ",";
-    for (int64_t column = 0; column < map.columns.count; ++column) {
+    for (int64_t column = 0; column < map.columns.count; ++column)
       out += start + place(map.columns, column) + fmt::format(",{}\n", map.values[next++]);
-    }
   }
   return out;
 }
@@ -117,15 +116,13 @@ std::string csv(const PlaneChart& chart) {
   check(chart);
   std::string out = "panel,series,label,x,y,arc\n";
   for (const PlaneChart::Panel& panel : chart.panels) {
-    if (panel.arc > 0) {
+    if (panel.arc > 0)
       out +=
           fmt::format("{},{},,,,{}\n", csv_field(panel.name), csv_field(chart.arc_name), panel.arc);
-    }
     for (const PlaneChart::Series& series : panel.series) {
-      for (const PlaneChart::Point& point : series.points) {
+      for (const PlaneChart::Point& point : series.points)
         out += fmt::format("{},{},{},{},{},\n", csv_field(panel.name), csv_field(series.name),
                            csv_field(point.label), point.x, point.y);
-      }
     }
   }
   return out;

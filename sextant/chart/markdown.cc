@@ -145,9 +145,8 @@ std::string markdown_of(const Table& table) {
 
 std::string markdown_of(const NamedValues& settings) {
   Table table{.columns = {{"setting"}, {"value"}}};
-  for (const auto& [name, value] : settings.items) {
+  for (const auto& [name, value] : settings.items)
     table.rows.push_back({{.text = name, .is_code = true}, words(value)});
-  }
   return markdown_of(table);
 }
 
@@ -177,9 +176,8 @@ class Writer {
   }
   void add(const Section& section) {
     if (!section.heading.empty()) add("## " + escaped(section.heading) + "\n");
-    for (const ReportBlock& block : section.blocks) {
+    for (const ReportBlock& block : section.blocks)
       std::visit([&](const auto& one) { add_block(one); }, block);
-    }
   }
   Markdown take() { return std::move(out_); }
 

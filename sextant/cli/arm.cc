@@ -31,9 +31,8 @@ int conduct(const ArmOptions& options) {
   const std::vector<lab::ScheduledArm> arms = lab::arms_in(options.folders);
   std::vector<std::string> worker{"/proc/self/exe", "arm", "--save-seconds",
                                   fmt::format("{}", options.process.save_seconds)};
-  if (options.threads > 0) {
+  if (options.threads > 0)
     worker.insert(worker.end(), {"--threads", std::to_string(options.threads)});
-  }
   if (!options.process.device.empty()) {
     lab::check_device_name(options.process.device);
     worker.insert(worker.end(), {"--device", options.process.device});

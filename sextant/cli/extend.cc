@@ -22,10 +22,9 @@ namespace {
 
 // L, 2 L, 4 L, ... as far as they divide the length, and the length itself.
 std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
-  if (trained < 1 || length % trained != 0 || length <= trained) {
+  if (trained < 1 || length % trained != 0 || length <= trained)
     fail(fmt::format("extend: --length: expected a multiple of the training length, {}, but got {}",
                      trained, length));
-  }
   std::vector<int64_t> lengths;
   for (int64_t n = trained; n < length; n *= 2) {
     if (length % n == 0) lengths.push_back(n);
@@ -58,11 +57,10 @@ void extend(const ExtendOptions& options) {
   const EvaluationOptions& evaluation = *options.evaluation;
   if (!lab::is_model_of_bytes(evaluation.model)) return extend_checkpoint(options);
   refuse_checkpoint_options("extend", evaluation);
-  if (!options.candidates.empty()) {
+  if (!options.candidates.empty())
     fail(
         "extend: --candidates: expected a checkpoint with tokens; of models of bytes all "
         "candidates are measured");
-  }
   const lab::Plugin& plugin = lab::open_plugin(threads_of(evaluation));
   lab::EvaluationRequest request = request_of(evaluation);
   const int64_t trained = plugin.train_length(request.model);
@@ -87,11 +85,10 @@ void extend(const ExtendOptions& options) {
   }
   // The model is written before the chart, which can be redrawn from the printed numbers.
   if (!options.write.empty()) {
-    if (options.choose.empty() && !recommendation.writable) {
+    if (options.choose.empty() && !recommendation.writable)
       fail(
           "extend: --write: no stretch that was measured can be said in the config.json of this "
           "architecture; --choose NAME writes one in Sextant's own");
-    }
     const lab::StretchCandidate& candidate = candidate_to_write(options, found, recommendation);
     plugin.write_extended(request.model, candidate, options.write);
     if (!evaluation.as_json)
@@ -131,9 +128,8 @@ void check_folders(const ExtendOptions& options) {
   if (options.write.empty()) return;
   check_can_write(to);
   std::error_code error;
-  if (std::filesystem::equivalent(from, to, error)) {
+  if (std::filesystem::equivalent(from, to, error))
     fail("extend: --write: expected another folder than that of the model, but got " + to.string());
-  }
 }
 
 void add_extend(CLI::App& app) {

@@ -47,9 +47,8 @@ std::string typed_line(int argc, char** argv) {
   std::string line = typed == nullptr ? "" : typed;
   ::unsetenv("SEXTANT_TYPED");
   if (!line.empty()) return line;
-  for (int n = 0; n < argc; ++n) {
+  for (int n = 0; n < argc; ++n)
     line += fmt::format("{}{}", n == 0 ? "" : " ", sextant::lab::shell_word(argv[n]));
-  }
   return line;
 }
 

@@ -64,11 +64,10 @@ void declare_many_machines(CLI::App& command, ManyMachines& options, bool has_jo
                   "Start each arm by this command, such as \"srun -n1 -c2\" or \"ssh HOST\"")
       ->type_name("PREFIX")
       ->excludes(prepare);
-  if (!has_jobs) {
+  if (!has_jobs)
     command.add_option("--jobs", options.jobs, "With --launch: arms at a time")
         ->check(CLI::PositiveNumber)
         ->needs("--launch");
-  }
   command.option_defaults()->group(before);
 }
 
@@ -84,19 +83,17 @@ std::vector<std::string> with_collected(std::vector<std::string> words) {
   const std::string folder = words.size() > 1 ? take_folder(words) : "";
   if (!folder.empty()) {
     const fs::path path = fs::path(folder) / kCommandFile;
-    if (!fs::exists(path)) {
+    if (!fs::exists(path))
       fail(fmt::format("{}: expected a folder that {} wrote, but got {}, without {}", kCollect,
                        kPrepare, folder, kCommandFile));
-    }
     const json prepared = read_json(path);
     const JsonFields fields(prepared, path.string());
     std::vector<std::string> before;
     fields.read("words", before);
     if (before.empty()) fields.refuse("words", "the words of a command");
-    if (words.size() < 2 || before.at(0) != words[1]) {
+    if (words.size() < 2 || before.at(0) != words[1])
       fail(fmt::format("{}: {} was prepared by sextant {}, so expected sextant {} {} {}", kCollect,
                        folder, before.at(0), before.at(0), kCollect, folder));
-    }
     const std::string collected = fs::absolute(folder).lexically_normal().string();
     std::vector<std::string> more(words.begin() + 2, words.end());
     words.resize(1);

@@ -42,9 +42,8 @@ std::string lines_of_options(const ordered_json& options) {
   size_t width = 0;
   for (const auto& option : options.items()) width = std::max(width, option.key().size());
   std::string lines = "Options and their defaults:\n";
-  for (const auto& option : options.items()) {
+  for (const auto& option : options.items())
     lines += fmt::format("  {:<{}}  {}\n", option.key(), width, option.value().dump());
-  }
   return lines;
 }
 

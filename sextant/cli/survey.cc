@@ -163,9 +163,8 @@ std::vector<std::string> names_of(std::span<const lab::KnownMethod> known) {
 std::vector<lab::ArmRequest> requests_of_claims(const std::string& claims,
                                                 const lab::Settings& settings) {
   std::vector<lab::ArmRequest> requests;
-  for (const std::string& arm : lab::arms_of_claims(claims == "open", settings)) {
+  for (const std::string& arm : lab::arms_of_claims(claims == "open", settings))
     requests.push_back(lab::request_of(arm));
-  }
   return requests;
 }
 
@@ -187,9 +186,8 @@ void print_names(const std::vector<std::string>& names) {
 
 int list(int threads) {
   lab::print("Methods, with their options and defaults:\n");
-  for (const lab::KnownMethod& method : lab::open_plugin(threads).methods()) {
+  for (const lab::KnownMethod& method : lab::open_plugin(threads).methods())
     lab::print("  {:<16}{}\n  {:<16}{}\n", method.name, method.summary, "", method.options);
-  }
   lab::print(
       "\nStretches of a trained rope past its length, by the longest length tested over L.\n ");
   print_names(lab::stretches());

@@ -58,10 +58,9 @@ class Reader {
 
   std::string text(const std::string& what) {
     const auto length = number<uint64_t>(what + ".length");
-    if (length > kLongestString || length > left()) {
+    if (length > kLongestString || length > left())
       bad(what, "a text of at most " + std::to_string(std::min(kLongestString, left())) +
                     " bytes, but got " + std::to_string(length));
-    }
     at_ += length;
     return bytes_.substr(at_ - length, length);
   }
@@ -126,10 +125,9 @@ GgufArray array(Reader& in, const std::string& what) {
   GgufArray result;
   result.count = in.number<uint64_t>(what + ".count");
   // Each element takes at least one byte.
-  if (result.count > kMostElements || result.count > in.left()) {
+  if (result.count > kMostElements || result.count > in.left())
     in.bad(what, "at most " + std::to_string(std::min(kMostElements, in.left())) +
                      " elements, but got " + std::to_string(result.count));
-  }
   const bool kept = type == kString || in.keep(result.count);
   for (uint64_t n = 0; n < result.count; ++n) {
     const GgufValue value = scalar(in, type, what);
@@ -165,9 +163,8 @@ void read_tensors(Reader& in, uint64_t count, Gguf& gguf) {
     GgufTensor tensor;
     const auto dimensions = in.number<uint32_t>(what + ".dimensions");
     if (dimensions > kMostDimensions) in.bad(what + ".dimensions", "at most 8");
-    for (uint32_t d = 0; d < dimensions; ++d) {
+    for (uint32_t d = 0; d < dimensions; ++d)
       tensor.sizes.push_back(in.number<uint64_t>(what + ".sizes"));
-    }
     tensor.type = in.number<uint32_t>(what + ".type");
     tensor.offset = in.number<uint64_t>(what + ".offset");
     if (!gguf.tensors.emplace(name, tensor).second) in.bad(what, "one such tensor, not two");
@@ -178,9 +175,8 @@ uint64_t alignment_of(const Reader& in, const Gguf& gguf) {
   const auto found = gguf.metadata.find("general.alignment");
   if (found == gguf.metadata.end()) return 32;
   const auto* alignment = std::get_if<uint64_t>(&found->second);
-  if (!alignment || !std::has_single_bit(*alignment) || *alignment > (1 << 20)) {
+  if (!alignment || !std::has_single_bit(*alignment) || *alignment > (1 << 20))
     in.bad("general.alignment", "a power of two up to 1048576");
-  }
   return *alignment;
 }
 
@@ -216,9 +212,8 @@ void put_value(std::string& out, const std::string& key, const GgufValue& value)
     put<uint32_t>(out, kBool);
     put<uint8_t>(out, *flag ? 1 : 0);
   } else if (const auto* number = std::get_if<uint64_t>(&value)) {
-    if (*number > std::numeric_limits<uint32_t>::max()) {
+    if (*number > std::numeric_limits<uint32_t>::max())
       fail("gguf: " + key + ": expected a number below 2^32, but got " + std::to_string(*number));
-    }
     put<uint32_t>(out, kUint32);
     put(out, static_cast<uint32_t>(*number));
   } else if (const auto* real = std::get_if<double>(&value)) {
@@ -246,9 +241,7 @@ Gguf parse_gguf(const std::string& bytes) {
   if (!is_gguf(bytes)) in.bad("magic", "GGUF");
   in.skip_to(4);
   const auto version = in.number<uint32_t>("version");
-  if (version != 2 && version != 3) {
-    in.bad("version", "2 or 3, but got " + std::to_string(version));
-  }
+  if (version != 2 && version != 3) in.bad("version", "2 or 3, but got " + std::to_string(version));
   const auto tensors = in.number<uint64_t>("tensors");
   const auto pairs = in.number<uint64_t>("pairs");
   if (tensors > kMostTensors) in.bad("tensors", "at most " + std::to_string(kMostTensors));

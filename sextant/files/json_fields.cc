@@ -36,10 +36,9 @@ json checked_json(const std::string& text, const std::string& where) {
   const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
     const bool opens =
         event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-    if (opens && depth >= kDeepestJson) {
+    if (opens && depth >= kDeepestJson)
       fail(where + ": expected at most " + std::to_string(kDeepestJson) +
            " objects and lists within each other, but got more");
-    }
     if (event == json::parse_event_t::object_start) around.emplace_back();
     if (event == json::parse_event_t::object_end) around.pop_back();
     if (event == json::parse_event_t::key &&
@@ -116,9 +115,8 @@ bool is_integer(const json& value, int64_t low, int64_t high, bool may_be_float)
   }
   if (!value.is_number_integer()) return false;
   // An unsigned integer beyond int64 would wrap.
-  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
+  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
     return false;
-  }
   const auto got = value.get<int64_t>();
   return got >= low && got <= high;
 }
@@ -284,9 +282,7 @@ std::vector<std::string> JsonFields::unrequested() const {
 
 void JsonFields::finish() const {
   const std::vector<std::string> unknown = unrequested();
-  if (!unknown.empty()) {
-    fail(where_ + ": " + unknown[0] + ": expected no such field, but got one");
-  }
+  if (!unknown.empty()) fail(where_ + ": " + unknown[0] + ": expected no such field, but got one");
 }
 
 }  // namespace sextant

@@ -22,10 +22,9 @@ void to_json(nlohmann::json& json, const ModelConfig& config) { write_record(jso
 
 void from_json(const nlohmann::json& json, ModelConfig& config) {
   read_record(json, "config.json: sextant", config);
-  if (config.memory < 0 || config.train_length < 1) {
+  if (config.memory < 0 || config.train_length < 1)
     fail("config.json: sextant: memory, train_length: expected at least 0 and 1, but got " +
          std::to_string(config.memory) + " and " + std::to_string(config.train_length));
-  }
 }
 
 }  // namespace sextant

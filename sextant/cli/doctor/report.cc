@@ -114,9 +114,8 @@ LayerRow row_of(const RopeConfig& group, const Explained& numbers) {
 void add_rows(DoctorReport& report, const RopeConfig& group, const Explained& numbers,
               const std::vector<int64_t>& layers) {
   std::map<std::string, std::vector<int64_t>> by_verdict;
-  for (const int64_t layer : layers) {
+  for (const int64_t layer : layers)
     by_verdict[verdict_of(report.result, group, layer)].push_back(layer);
-  }
   if (layers.empty()) by_verdict[verdict_of(report.result, group, -1)] = {};
   for (const auto& [verdict, numbered] : by_verdict) {
     LayerRow& row = report.rows.emplace_back(row_of(group, numbers));
@@ -239,9 +238,8 @@ DoctorReport examine_files(const std::vector<std::string>& paths, double base) {
   }
   report.place = read.place;
   sort_findings(report.result.findings);
-  for (size_t g = 0; g < read.configs.size(); ++g) {
+  for (size_t g = 0; g < read.configs.size(); ++g)
     add_rows(report, read.configs[g], read.explained[g], read.configs[g].layer_numbers);
-  }
   return report;
 }
 
@@ -268,10 +266,9 @@ DoctorReport report_of(const std::string& text, const std::string& where) {
     const auto layers = std::exchange(found.layers, {});
     add_finding(result, found, layers.empty() ? std::nullopt : std::optional(layers[0]));
   }
-  for (const Unjudged& entry : model.unjudged) {
+  for (const Unjudged& entry : model.unjudged)
     add_unjudged(result, entry.what, entry.why,
                  entry.layers.empty() ? std::nullopt : std::optional(entry.layers[0]));
-  }
   sort_findings(result.findings);
   result.notes.insert(result.notes.end(), model.notes.begin(), model.notes.end());
   for (size_t g = 0; g < std::min(model.layers.size(), read.configs.size()); ++g) {
@@ -289,9 +286,8 @@ std::string json_text(const DoctorReport& report) {
       if (row[unknown] == 0) row[unknown] = nullptr;
     }
   }
-  for (size_t n = 0; n < findings.size(); ++n) {
+  for (size_t n = 0; n < findings.size(); ++n)
     findings[n]["severity"] = severity_of(report.result.findings[n]);
-  }
   for (const auto& [name, version] : report.versions) versions[name] = version;
   return json({{"schema", 2},
                {"subject", report.subject},

@@ -137,12 +137,11 @@ NumberTable explained_by_distance(const std::vector<Product>& products, int64_t 
   NumberTable table = {.title = "share of the variance of p_i W_q W_k^T p_j that distance explains",
                        .columns = {"past", "all"},
                        .rows = {}};
-  for (const Product& product : products) {
+  for (const Product& product : products)
     table.rows.push_back(
         {product.name,
          {variance_explained_by_distance(product.matrix, count, PairsOfPositions::kPast),
           variance_explained_by_distance(product.matrix, count, PairsOfPositions::kAll)}});
-  }
   return table;
 }
 
@@ -172,9 +171,8 @@ std::vector<double> cosines(std::span<const double> rows, size_t count) {
 chart::Series by_distance(const Positions& positions, std::span<const double> matrix, bool future) {
   const auto count = static_cast<int64_t>(positions.list.size());
   chart::Series out;
-  for (int64_t apart = future ? 1 - count : 0; apart < count; ++apart) {
+  for (int64_t apart = future ? 1 - count : 0; apart < count; ++apart)
     add_diagonal(out, positions, matrix, apart);
-  }
   return out;
 }
 

@@ -56,9 +56,8 @@ std::string harmless(const std::string& words) {
 
 std::string label_of(const std::string& method, const json& own) {
   std::string label = method;
-  for (const auto& [option, value] : own.items()) {
+  for (const auto& [option, value] : own.items())
     label += fmt::format("-{}={}", harmless(option), harmless(spelled(value)));
-  }
   if (label.size() <= kLongestLabel) return label;
   return fmt::format("{}-{:016x}", label.substr(0, kLongestLabel),
                      CounterRandom(0, own.dump()).bits(0));
@@ -75,10 +74,9 @@ json own_options(const PlottedMethod& method, const PlotRequest& request) {
       checked_json_object(request.options, fmt::format("plot {}: --options", method.name));
   const json named = json::parse(lab::request_of(request.words, "plot").options);
   for (const auto& [option, value] : named.items()) {
-    if (options.contains(option)) {
+    if (options.contains(option))
       fail(fmt::format("plot {}: {}: expected it once, but got {} in --options and {} in the name",
                        method.name, option, options[option].dump(), value.dump()));
-    }
     options[option] = value;
   }
   return options;
@@ -114,10 +112,9 @@ std::string text_of(const PlottedMethod& method, const OwnOption& option, const 
   const auto given =
       std::ranges::find(option.values, value.dump(), [](const auto& pair) { return pair.first; });
   if (given != option.values.end()) return given->second;
-  if (!option.values.empty() || !has_type(value, option.type, otherwise)) {
+  if (!option.values.empty() || !has_type(value, option.type, otherwise))
     fail(fmt::format("plot {}: {}: expected {}, but got {}", method.name, option.name,
                      expected_values(option), value.dump()));
-  }
   return spelled(value);
 }
 
@@ -128,11 +125,10 @@ json move_expressed(const PlottedMethod& method, json own, const PlotRequest& re
     const auto found = own.find(known.name);
     if (found == own.end()) continue;
     const std::string text = text_of(method, known, *found);
-    if (request.typed.contains(known.option)) {
+    if (request.typed.contains(known.option))
       fail(fmt::format("plot {}: --{}: expected it once, but got {} and the option {} of {}",
                        method.name, known.option, texts.at(known.option), known.name,
                        found->dump()));
-    }
     texts[known.option] = text;
     own.erase(found);
   }
@@ -152,10 +148,9 @@ ChosenPlot by_scores(const PlottedMethod& method, const PlotRequest& request, co
   }
   ChosenPlot chosen = {
       .method = plot_by_scores(method.name), .texts = {}, .label = label_of(method.name, own)};
-  for (const PlotOption& option : chosen.method.options) {
+  for (const PlotOption& option : chosen.method.options)
     chosen.texts[option.name] =
         request.typed.contains(option.name) ? request.texts.at(option.name) : option.otherwise;
-  }
   for (const std::string& typed : request.typed) {
     if (find(chosen.method, typed) != nullptr) continue;
     fail(
@@ -269,12 +264,11 @@ PlottedMethod plot_by_scores(const std::string& method) {
   const PlotOption heads = {"heads", "number of heads", "4"};
   const PlotOption head_dim = {"head-dim", "head size", "32"};
   const PlotOption own = {kOptions, "", "{}"};
-  if (known_on_grid(method)) {
+  if (known_on_grid(method))
     return {method,
             "By what it adds to scores, by both distances on a grid",
             {heads, head_dim, {"side", "height and width of the grid", "9"}, own},
             grid_figures};
-  }
   return {method,
           "By its scores, or by what it adds to the input",
           {heads,

@@ -25,9 +25,8 @@ std::vector<PlottedMethod> stretch_plots();
 std::span<const PlottedMethod> plotted_methods() {
   static const std::vector<PlottedMethod> methods = [] {
     std::vector<PlottedMethod> all = {rope_plot(), lesson_plot()};
-    for (auto* const plots : {distance_plots, vector_plots, stretch_plots}) {
+    for (auto* const plots : {distance_plots, vector_plots, stretch_plots})
       std::ranges::move(plots(), std::back_inserter(all));
-    }
     std::ranges::sort(all, {}, &PlottedMethod::name);
     return all;
   }();
@@ -121,9 +120,8 @@ std::vector<Figure> lesson_figures(const PlotValues&) {
 
 int64_t PlotValues::integer(const std::string& option, int64_t low, int64_t high) const {
   int64_t value = 0;
-  if (!parse(text(option), value) || value < low || value > high) {
+  if (!parse(text(option), value) || value < low || value > high)
     refuse(option, fmt::format("an integer from {} to {}", low, high));
-  }
   return value;
 }
 
@@ -134,9 +132,8 @@ std::vector<int64_t> PlotValues::integers(const std::string& option, int64_t low
   for (bool more = true; more;) {
     const size_t end = std::min(rest.find(','), rest.size());
     int64_t value = 0;
-    if (!parse(rest.substr(0, end), value) || value < low || value > high) {
+    if (!parse(rest.substr(0, end), value) || value < low || value > high)
       refuse(option, fmt::format("integers from {} to {} with commas between", low, high));
-    }
     values.push_back(value);
     more = end < rest.size();
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -146,18 +143,15 @@ std::vector<int64_t> PlotValues::integers(const std::string& option, int64_t low
 
 double PlotValues::number(const std::string& option, double low, double high) const {
   double value = 0;
-  if (!parse(text(option), value) || !(value >= low && value <= high)) {
+  if (!parse(text(option), value) || !(value >= low && value <= high))
     refuse(option, fmt::format("a number from {} to {}", low, high));
-  }
   return value;
 }
 
 size_t PlotValues::choice(const std::string& option,
                           std::initializer_list<std::string_view> choices) const {
   const auto* found = std::find(choices.begin(), choices.end(), text(option));
-  if (found == choices.end()) {
-    refuse(option, fmt::format("one of {}", fmt::join(choices, ", ")));
-  }
+  if (found == choices.end()) refuse(option, fmt::format("one of {}", fmt::join(choices, ", ")));
   return static_cast<size_t>(found - choices.begin());
 }
 

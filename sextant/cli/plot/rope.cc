@@ -63,10 +63,9 @@ RopeScaling scaling_of(const Spectrum& plain, double base, const PlottedStretch&
                                       .pairs = static_cast<int64_t>(plain.pairs.size()),
                                       .original_length = named.trained},
                                      named.where);
-  if (scaling.base.value_or(base) != base || scaling.partial || !scaling.sections.empty()) {
+  if (scaling.base.value_or(base) != base || scaling.partial || !scaling.sections.empty())
     fail(named.where + ": expected a stretch alone, but got a rope_theta, partial_rotary_factor " +
          "or mrope_section besides");
-  }
   return scaling;
 }
 
@@ -93,11 +92,10 @@ std::vector<Figure> figures_by_options(const PlotValues& values) {
       .where = "plot rope: --stretch",
       .trained = length == kNone ? kTrainLength : values.integer("train-length", 1, kMostLength)};
   if (text == kNone) {
-    if (length != kNone) {
+    if (length != kNone)
       fail(fmt::format(
           "plot rope: --train-length: expected a --stretch, which starts from it, but got {} alone",
           length));
-    }
     return rope_figures(values, named, nullptr);
   }
   json object = json_or_word(text);
@@ -150,9 +148,7 @@ std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch&
                                      values.text("pairing"), options.base);
   if (!named.name.empty()) settings += ", " + named.name;
   if (scaling.original_length > 0) settings += fmt::format(" of {}", scaling.original_length);
-  if (spectra.stretched.gain != 1) {
-    settings += fmt::format(", gain {:.4g}", spectra.stretched.gain);
-  }
+  if (spectra.stretched.gain != 1) settings += fmt::format(", gain {:.4g}", spectra.stretched.gain);
   const PlotSubject subject = {"RoPE", settings, positions};
   const std::vector<double> rows = rotated(rotation(spectra.stretched), dim, positions);
   std::vector<Figure> figures = vector_figures(subject, rows, scores_of(rows, positions, dim),
@@ -160,10 +156,9 @@ std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch&
   const auto distance = std::ranges::find(figures, "distance", &Figure::name);
   add_plain(std::get<chart::LineChart>(distance->chart), subject, spectra, dim);
   const std::string pair = values.text("pair");
-  if (plain.pairs.empty() && pair != "auto") {
+  if (plain.pairs.empty() && pair != "auto")
     fail(fmt::format("plot {}: --pair: expected auto, as no channel is rotated, but got {}",
                      values.method(), pair));
-  }
   if (plain.pairs.empty()) return figures;
   figures.push_back({"terms", terms_chart(subject, spectra)});
   figures.push_back({"bound", bound_chart(subject, spectra)});
@@ -201,9 +196,8 @@ chart::Panels terms_chart(const PlotSubject& subject, const TwoSpectra& spectra)
                         .colours = chart::Colours::kDiverging};
   map.height = 340;
   for (const Rotation::Pair& pair : now.pairs) {
-    for (const int64_t distance : distances) {
+    for (const int64_t distance : distances)
       map.values.push_back(cos_sin(pair.frequency * distance).cos);
-    }
   }
   const double half = map.columns.step / 2;
   chart::LineChart mean = distance_chart(
@@ -222,9 +216,8 @@ chart::Panels terms_chart(const PlotSubject& subject, const TwoSpectra& spectra)
 
 chart::LineChart bound_chart(const PlotSubject& subject, const TwoSpectra& spectra) {
   PlotSubject far = subject;
-  for (int64_t d = far.positions.list.back(); (d += far.positions.step) < 1024;) {
+  for (int64_t d = far.positions.list.back(); (d += far.positions.step) < 1024;)
     far.positions.list.push_back(d);
-  }
   const DistanceView view = {
       .value = {.label = "score", .unit = "of unit vectors with the same share in each pair"}};
   const Rotation plain = rotation(spectra.plain), now = rotation(spectra.stretched);

@@ -24,9 +24,8 @@ constexpr int64_t kPermutedOneOf = 6;  // XLNet's K
 // Shuffles values in place (Fisher and Yates) with the random numbers from `next` on. Returns the
 // number behind the last one that was used.
 uint64_t shuffle(std::span<int64_t> values, const CounterRandom& random, uint64_t next) {
-  for (size_t last = values.size() - 1; last > 0; --last) {
+  for (size_t last = values.size() - 1; last > 0; --last)
     std::swap(values[last], values[random.below(last + 1, next++)]);
-  }
   return next;
 }
 

@@ -89,10 +89,9 @@ LineChart loss_by_length(const Part& methods, const Settings& settings,
                   .y = {.label = "loss", .unit = "nats per byte"},
                   .markers = training_length(settings.training.length)};
   const std::vector<double> lengths(settings.test.lengths.begin(), settings.test.lengths.end());
-  for (const MethodResult* const method : methods) {
+  for (const MethodResult* const method : methods)
     chart.series.push_back(series(line_name(*method, method->text), lengths,
                                   [&](size_t n) { return method->losses.at(n).*loss; }));
-  }
   return chart;
 }
 
@@ -104,9 +103,8 @@ LineChart loss_by_position(const Part& methods, const Settings& settings) {
       .y = {.label = "loss", .unit = "nats per byte"},
       .markers = training_length(settings.training.length)};
   std::vector<double> middles;
-  for (int64_t first = 0; first < settings.test.longest(); first += settings.test.bin) {
+  for (int64_t first = 0; first < settings.test.longest(); first += settings.test.bin)
     middles.push_back(static_cast<double>(first) + static_cast<double>(settings.test.bin) / 2);
-  }
   for (const MethodResult* const method : methods) {
     chart.series.push_back(series(line_name(*method, method->text), middles, [&](size_t n) {
       return n < method->loss_at.size() ? method->loss_at[n] : MeanInterval{.mean = NAN};
@@ -125,9 +123,8 @@ LineChart training(const Part& methods, const Settings& settings) {
       static_cast<double>(kTrainLossSteps * settings.training.batch * settings.training.length);
   for (const MethodResult* const method : methods) {
     std::vector<double> bytes;
-    for (size_t n = 0; n < method->train_loss.size(); ++n) {
+    for (size_t n = 0; n < method->train_loss.size(); ++n)
       bytes.push_back(bytes_per_mean * static_cast<double>(n + 1));
-    }
     chart.series.push_back(series(line_name(*method, method->text), bytes,
                                   [&](size_t n) { return method->train_loss[n]; }));
   }

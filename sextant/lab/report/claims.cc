@@ -196,9 +196,7 @@ constexpr FreeOption kFreeOptions[] = {{"tune", "N"}, {"drop_channels", "K"}, {"
 std::string replaced(std::string arm, const FreeOption& free, const std::string& value) {
   const std::string text = free.text();
   const size_t at = arm.find(text);
-  if (at != std::string::npos) {
-    arm.replace(at, text.size(), fmt::format("{}={}", free.name, value));
-  }
+  if (at != std::string::npos) arm.replace(at, text.size(), fmt::format("{}={}", free.name, value));
   return arm;
 }
 
@@ -280,9 +278,8 @@ ClaimWords words(const CheckedClaim& checked) {
 std::string claims_text(std::span<const CheckedClaim> claims) {
   if (claims.empty()) return "";
   size_t width = 9;
-  for (const CheckedClaim& checked : claims) {
+  for (const CheckedClaim& checked : claims)
     width = std::max(width, std::string(name(checked.outcome)).size());
-  }
   std::string text = "What the literature says, here (95 % intervals):\n";
   for (const CheckedClaim& checked : claims) {
     const ClaimWords said = words(checked);
@@ -328,9 +325,7 @@ std::vector<std::string> arms_of_claims(bool only_open, const Settings& settings
   std::vector<std::string> all;
   const auto add = [&](std::string arm) {
     if (arm.empty()) return;
-    for (const FreeOption& free : kFreeOptions) {
-      arm = replaced(arm, free, value_to_run(free));
-    }
+    for (const FreeOption& free : kFreeOptions) arm = replaced(arm, free, value_to_run(free));
     if (std::ranges::find(all, arm) == all.end()) all.push_back(arm);
   };
   for (const ClaimSubject& subject : claim_subjects()) {

@@ -45,9 +45,8 @@ void add_numbers(const Findings& survey, chart::Section& section) {
   const auto add_row = [&](const std::string& subject, Counts& counts) {
     std::vector<chart::Cell>& row = table.rows.emplace_back();
     row.push_back(chart::words(subject));
-    for (const Outcome outcome : kOutcomes) {
+    for (const Outcome outcome : kOutcomes)
       row.push_back(chart::number(static_cast<double>(counts[outcome]), 0));
-    }
   };
   for (const ClaimSubject& subject : claim_subjects()) {
     Counts counts;

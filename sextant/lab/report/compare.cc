@@ -182,27 +182,24 @@ const ArmResult* of_seed(const std::vector<ArmResult>& arms, uint64_t seed) {
 }
 
 Measured of_one_seed(const Sample& sample) {
-  if (sample.blocks.size() >= 2) {
+  if (sample.blocks.size() >= 2)
     return {.interval = interval95(sample.blocks),
             .over = Measured::ComparedOver::kBlocks,
             .count = sample.blocks.size()};
-  }
   return {.interval = {.mean = sample.mean.value, .half = kNormal95 * sample.mean.error},
           .over = sample.over,
           .count = sample.right.size()};
 }
 
 Measured of_one_seed(const Sample& sample, const Sample& other) {
-  if (const auto blocks = differences(sample.blocks, other.blocks); blocks.size() >= 2) {
+  if (const auto blocks = differences(sample.blocks, other.blocks); blocks.size() >= 2)
     return {.interval = interval95(blocks),
             .over = Measured::ComparedOver::kBlocks,
             .count = blocks.size()};
-  }
-  if (!sample.right.empty() && sample.right.size() == other.right.size()) {
+  if (!sample.right.empty() && sample.right.size() == other.right.size())
     return {.interval = difference95_of_shares(sample.right, other.right),
             .over = sample.over,
             .count = sample.right.size()};
-  }
   return {.interval = {.mean = sample.mean.value - other.mean.value,
                        .half = kNormal95 * hypot(sample.mean.error, other.mean.error)},
           .over = sample.over,
@@ -227,13 +224,11 @@ bool is_measured(Measure measure, const MethodResult& method) {
 
 std::string words(const Measured& measured) {
   const bool sequences = measured.over == Measured::ComparedOver::kSequences;
-  if (!measured.paired) {
+  if (!measured.paired)
     return fmt::format("not paired: one result is of a version that kept no {}",
                        sequences ? "answers" : "blocks");
-  }
-  if (measured.over == Measured::ComparedOver::kSeeds) {
+  if (measured.over == Measured::ComparedOver::kSeeds)
     return fmt::format("over {} seeds", measured.count);
-  }
   if (measured.count == 0) return sequences ? "over the test texts" : "over the test text";
   return fmt::format("over {} {}", measured.count, sequences ? "texts" : "blocks");
 }

@@ -85,9 +85,7 @@ std::vector<const MethodResult*> learned_of(std::vector<const MethodResult*> met
   ranking.ignores_retrieval = is_tested && std::ranges::none_of(methods, [](const auto* method) {
                                 return method->retrieval == Learned::kYes;
                               });
-  if (!ranking.ignores_retrieval) {
-    leave_out(&MethodResult::retrieval, ranking.without_retrieval);
-  }
+  if (!ranking.ignores_retrieval) leave_out(&MethodResult::retrieval, ranking.without_retrieval);
   return methods;
 }
 
@@ -235,15 +233,13 @@ std::optional<LearningReference> judge(std::vector<MethodResult>& methods, const
   if (none != nullptr) judge_none(*none, methods, settings, bigrams);
   for (MethodResult& method : methods) {
     if (!method.base.empty()) inherit(method, methods);
-    if (method.text == Learned::kNo && method.verdict != Verdict::kDiverged) {
+    if (method.text == Learned::kNo && method.verdict != Verdict::kDiverged)
       method.verdict = Verdict::kNotLearned;
-    }
   }
-  if (none != nullptr) {
+  if (none != nullptr)
     return LearningReference{.name = kNone,
                              .loss = none->losses_at(settings.training.length).sliding.mean,
                              .margin = kBelowNone};
-  }
   if (bigrams == nullptr) return {};
   return LearningReference{.name = "bigrams", .loss = bigrams->mean, .margin = kBelowBigrams};
 }

@@ -269,9 +269,8 @@ chart::Report report_page(const nlohmann::json& manifest, const Findings& findin
   const Findings* const all = &findings;
   if (!findings.claims.empty()) report.sections.push_back(claims_section(std::span(&all, 1)));
   report.sections.push_back(charts_section(findings, std::move(drawn), split));
-  if (chart::Section inside = maps_section(findings); !inside.blocks.empty()) {
+  if (chart::Section inside = maps_section(findings); !inside.blocks.empty())
     report.sections.push_back(std::move(inside));
-  }
   report.sections.push_back({"Limits", {chart::Prose{limits_text(findings)}}});
   const std::string sextant(manifest.contains("sextant") ? manifest.at("sextant").get<std::string>()
                                                          : version());

@@ -64,9 +64,8 @@ HeatMap attention_by_distance(const Findings& findings, int64_t length) {
 std::vector<double> filled(const std::vector<std::vector<double>>& rows, size_t columns) {
   std::vector<double> values;
   for (const std::vector<double>& row : rows) {
-    for (size_t n = 0; n < columns; ++n) {
+    for (size_t n = 0; n < columns; ++n)
       values.push_back(n < row.size() ? row[n] : std::numeric_limits<double>::quiet_NaN());
-    }
   }
   return values;
 }
@@ -190,23 +189,20 @@ HeatMap product_map(const MethodResult& method, const Pictures& pictures,
 std::vector<NamedMap> maps(const Findings& findings) {
   const Settings& settings = findings.settings;
   std::vector<NamedMap> all;
-  if (HeatMap map = explained_map(findings); !map.values.empty()) {
+  if (HeatMap map = explained_map(findings); !map.values.empty())
     all.push_back({"products-by-head", std::move(map)});
-  }
   for (const int64_t length : {settings.training.length, settings.test.longest()}) {
     HeatMap map = attention_by_distance(findings, length);
-    if (!map.values.empty()) {
+    if (!map.values.empty())
       all.push_back({fmt::format("attention-by-distance-{}", length), std::move(map)});
-    }
   }
   for (const MethodResult& method : findings.methods) {
     const Pictures* const pictures = pictures_of(method);
     if (pictures == nullptr || !method.base.empty() || pictures->vectors.empty()) continue;
     all.push_back({"positions-" + method.label, vector_map(method, *pictures, settings)});
     all.push_back({"similarity-" + method.label, cosine_map(method, *pictures, settings)});
-    if (!pictures->products.empty()) {
+    if (!pictures->products.empty())
       all.push_back({"products-" + method.label, product_map(method, *pictures, settings)});
-    }
   }
   for (const MethodResult& method : findings.methods) {
     const Pictures* const pictures = pictures_of(method);

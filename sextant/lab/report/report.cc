@@ -135,10 +135,9 @@ std::string arm_csv(const ArmResult& result, const Settings& settings) {
       csv += fmt::format("{},{}_standard_error,{},,{}\n", arm, measure.name, at.length, mean.error);
     }
   }
-  for (size_t bin = 0; bin < result.loss_at.size(); ++bin) {
+  for (size_t bin = 0; bin < result.loss_at.size(); ++bin)
     csv += fmt::format("{},loss_at,{},{},{}\n", arm, settings.test.longest(),
                        static_cast<int64_t>(bin) * settings.test.bin, result.loss_at[bin]);
-  }
   for (const AttentionAt& at : result.attention) {
     csv += fmt::format("{},attention_entropy,{},{},{}\n", arm, at.length, at.layer, at.entropy);
     csv += fmt::format("{},attention_span,{},{},{}\n", arm, at.length, at.layer, at.span);
@@ -211,12 +210,10 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
   write_file(directory / "summary.csv", summary_csv(findings));
   remove_charts(directory);
   bool can_png = true;
-  for (const NamedChart& named : charts(findings)) {
+  for (const NamedChart& named : charts(findings))
     write_picture(named.chart, directory / named.file, can_png);
-  }
-  for (const NamedMap& named : maps(findings)) {
+  for (const NamedMap& named : maps(findings))
     write_picture(named.map, directory / kMapsFolder / named.file, can_png);
-  }
   write_report(directory, manifest, findings, command, status);
   // This file is written last: its presence marks a complete set of files.
   write_file(directory / kResultsFile, results_text(manifest, findings));
@@ -248,13 +245,11 @@ std::vector<Summary> summary(const Findings& findings) {
                      .value = value});
     };
     for (const LossMeans& at : method.losses) {
-      for (const LossMeasure& measure : kMeasures) {
+      for (const LossMeasure& measure : kMeasures)
         add(measure.name, at.length, at.*measure.of_method);
-      }
     }
-    for (size_t n = 0; !method.base.empty() && n < method.changes.size(); ++n) {
+    for (size_t n = 0; !method.base.empty() && n < method.changes.size(); ++n)
       add(kBaseChange, method.losses[n].length, method.changes[n]);
-    }
     if (method.to_reference) add("sliding_minus_reference", trained, *method.to_reference);
     if (method.lost) add("lost", trained, *method.lost);
     for (const AccuracyMean& at : method.accuracies) {
@@ -269,11 +264,10 @@ std::vector<Summary> summary(const Findings& findings) {
 
 std::string summary_csv(const Findings& findings) {
   std::string csv = "method,measure,length,distance,seeds,mean,half_interval95\n";
-  for (const Summary& row : summary(findings)) {
+  for (const Summary& row : summary(findings))
     csv += fmt::format("{},{},{},{},{},{},{}\n", chart::csv_field(row.method), row.measure,
                        row.length, row.distance ? std::to_string(*row.distance) : "", row.seeds,
                        row.value.mean, row.value.half ? fmt::format("{}", *row.value.half) : "");
-  }
   return csv;
 }
 

@@ -112,14 +112,12 @@ void read_mean(const JsonFields& fields, Findings& findings) {
   if (measure == "lost") method.lost = mean;
   if (measure == kBaseChange) {
     const size_t n = method.changes.size();
-    if (n >= method.losses.size() || method.losses[n].length != length) {
+    if (n >= method.losses.size() || method.losses[n].length != length)
       fields.refuse("length", "each of test.lengths once, in their order");
-    }
     method.changes.push_back(mean);
   }
-  if (measure == "retrieval" || measure == "direction") {
+  if (measure == "retrieval" || measure == "direction")
     method.accuracies.push_back({length, fields.integer("distance", 1, int64_t{1} << 40), mean});
-  }
   const auto what = loss_measure(measure);
   if (!what) return;
   const auto at = std::ranges::find(method.losses, length, &LossMeans::length);
@@ -149,13 +147,11 @@ void read_summary(const JsonFields& file, Findings& findings) {
   const Settings& settings = findings.settings;
   const MeanInterval none{.mean = NAN};
   for (MethodResult& method : findings.methods) {
-    for (const int64_t length : settings.test.lengths) {
+    for (const int64_t length : settings.test.lengths)
       method.losses.push_back({length, none, none, none, none});
-    }
   }
-  for (const json& row : file.at("summary")) {
+  for (const json& row : file.at("summary"))
     read_mean(JsonFields(row, file.where() + ": summary"), findings);
-  }
   for (MethodResult& method : findings.methods) {
     if (std::isnan(method.losses.back().sliding.mean)) {
       method.losses.clear();
@@ -246,9 +242,8 @@ SurveyRecord survey_of(const json& content, const std::string& where) {
   record.command = file.optional_string("command").value_or("");
   record.date = file.optional_string("date").value_or("");
   record.planned = record.findings.results.size();
-  if (const auto planned = file.optional_integer("planned", 0, int64_t{1} << 40)) {
+  if (const auto planned = file.optional_integer("planned", 0, int64_t{1} << 40))
     record.planned = static_cast<size_t>(*planned);
-  }
   return record;
 }
 
@@ -265,10 +260,9 @@ chart::Report report_page(const SurveyRecord& record) {
   chart::Report page =
       report_page(record.manifest, record.findings, record.command,
                   status_of(record.findings.results.size(), record.planned), record.date);
-  if (record.unknown_claims > 0) {
+  if (record.unknown_claims > 0)
     page.opening.blocks.emplace_back(chart::Prose{fmt::format(
         "Recorded claims that this version does not know: {}.", record.unknown_claims)});
-  }
   return page;
 }
 
@@ -298,18 +292,16 @@ Findings recorded_findings(const JsonFields& file, int64_t& unknown_claims) {
   Findings findings{.settings = settings, .results = results, .methods = {}};
   if (is_measured) {
     Background background;
-    if (reference && reference->name == "bigrams") {
+    if (reference && reference->name == "bigrams")
       background.bigrams = BigramLoss{.mean = reference->loss, .blocks = {}};
-    }
     findings = findings_of(results, settings, background);
   } else {
     findings.methods = without_measures(results, settings);
     read_summary(file, findings);
   }
   if (file.has("verdicts")) {
-    for (const json& row : file.at("verdicts")) {
+    for (const json& row : file.at("verdicts"))
       read_verdict(JsonFields(row, file.where() + ": verdicts"), findings);
-    }
     findings.reference = reference;
     if (is_measured) findings.rankings = rankings(findings.methods, settings);
   }

@@ -102,9 +102,8 @@ LossRecord loss_record(const JsonFields& fields, const std::vector<int64_t>& len
                        int64_t blocks) {
   LossRecord record;
   record.length = fields.integer("length", 1, std::numeric_limits<int64_t>::max());
-  if (std::ranges::find(lengths, record.length) == lengths.end()) {
+  if (std::ranges::find(lengths, record.length) == lengths.end())
     fields.refuse("length", fmt::format("one of {}", fmt::join(lengths, ", ")));
-  }
   record.block = static_cast<size_t>(fields.integer("block", 0, blocks - 1));
   record.nats = fields.optional_numbers("nats", -kMost, kMost);
   if (record.nats.empty()) fields.refuse("nats", "numbers");

@@ -26,12 +26,10 @@ std::optional<Rotation> rotation_of(const StretchCandidate& candidate, const Rop
   if (!options.contains("stretch")) return Rotation{};
   json stretch = options.at("stretch");
   const auto type = stretch.at("rope_type").get<std::string>();
-  if (type == "linear" || type == "yarn" || type == "llama3") {
+  if (type == "linear" || type == "yarn" || type == "llama3")
     return Rotation{.scaling = std::move(stretch)};
-  }
-  if (type == "dynamic" && options.value("dynamic", "") == "length") {
+  if (type == "dynamic" && options.value("dynamic", "") == "length")
     return Rotation{.scaling = std::move(stretch), .keeps_max = true};
-  }
   if (type == "ntk") {  // another base: b f^(d / (d - 2)) (bloc97 2023)
     const auto channels = static_cast<double>(group.rotary_dim);
     return Rotation{.base = group.base * std::pow(stretch.at("factor").get<double>(),
@@ -77,9 +75,8 @@ EngineWords no_words(const std::string& obstacle) {
 EngineWords engine_words(const Checkpoint& checkpoint, const StretchCandidate& candidate,
                          int64_t length) {
   const ReadRopeConfig& read = checkpoint.rope;
-  if (read.configs.size() != 1 || !read.place.empty()) {
+  if (read.configs.size() != 1 || !read.place.empty())
     return no_words("its configuration has several groups of layers or is nested");
-  }
   const std::optional<Rotation> rotation = rotation_of(candidate, read.configs.front());
   if (!rotation) return no_words("no engine's configuration has words for " + candidate.name);
   try {

@@ -150,9 +150,8 @@ std::vector<double> cost_by_block(const Extension& extension, const MeasuredCand
   const std::vector<double>&near = at_trained(candidate, trained).sliding_blocks,
         &direct = at_trained(extension.candidates.front(), trained).sliding_blocks;
   if (near.size() != blocks.size() || direct.size() != blocks.size()) return {};
-  for (size_t block = 0; block < blocks.size(); ++block) {
+  for (size_t block = 0; block < blocks.size(); ++block)
     blocks[block] += near[block] - direct[block];
-  }
   return blocks;
 }
 
@@ -205,15 +204,13 @@ std::string why_not_lower(const Extension& extension, const Recommendation& foun
     (sees_all(candidate) ? costly : windowed).push_back(n);
   }
   std::string text;
-  if (!costly.empty()) {
+  if (!costly.empty())
     text +=
         fmt::format(". Lower there, but worse at {}: {}", trained, losses_of(extension, costly));
-  }
-  if (!windowed.empty()) {
+  if (!windowed.empty())
     text += fmt::format(
         ". Do not be misled by {}: in each layer that is without anything further back than {} {}s",
         losses_of(extension, windowed), trained, extension.model.unit);
-  }
   return text;
 }
 
@@ -221,10 +218,9 @@ std::string why_not_lower(const Extension& extension, const Recommendation& foun
 
 std::vector<StretchCandidate> stretch_candidates(const std::string& rope_options,
                                                  int64_t train_length, int64_t length) {
-  if (length <= train_length) {
+  if (length <= train_length)
     fail(fmt::format("extend: length: expected more than the model's {}, but got {}", train_length,
                      length));
-  }
   return StretchCandidates(json::parse(rope_options), train_length, length).all();
 }
 
@@ -247,15 +243,13 @@ Recommendation recommend(const Extension& extension) {
       extension.model.unit, extension.model.stride, far_loss(direct), against(best, direct),
       near.length, near.sliding.value, signed_fixed(near.sliding_change.value));
   std::string others;
-  for (const Recommendation::Tie& tie : found.ties) {
+  for (const Recommendation::Tie& tie : found.ties)
     others +=
         fmt::format("{}{} ({})", others.empty() ? "" : ", ",
                     extension.candidates[tie.candidate].candidate.name, signed_fixed(tie.behind));
-  }
-  if (!others.empty()) {
+  if (!others.empty())
     found.reason += fmt::format("; on this text {} {} not to be told apart from it", others,
                                 found.ties.size() == 1 ? "is" : "are");
-  }
   found.reason += why_not_lower(extension, found);
   return found;
 }

@@ -110,9 +110,8 @@ class Schedule {
     if (const Unit* unit = needed_unit(arm)) return unit->state;
     if (fs::exists(arm.needs / arm.done_file)) return State::kDone;
     if (!options_.waits) return State::kFailed;
-    if (!said_waits_) {
+    if (!said_waits_)
       progress_.say(fmt::format("{} waits for the weights of {}", arm.name, arm.needs.string()));
-    }
     said_waits_ = waits_ = true;
     return State::kWaiting;
   }

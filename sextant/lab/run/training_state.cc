@@ -178,10 +178,9 @@ std::optional<TrainingState> newest_training_state(const fs::path& directory,
       remarks.push_back(path.string() + " is not used: " + error.what());
       continue;
     }
-    if (state.belongs_to != belongs_to) {
+    if (state.belongs_to != belongs_to)
       fail("checkpoint: " + path.string() + ": expected one of this arm, but it belongs to " +
            state.belongs_to);
-    }
     return state;
   }
   return std::nullopt;

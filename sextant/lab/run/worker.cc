@@ -95,9 +95,8 @@ Worker::Worker(const std::vector<std::string>& command, const std::filesystem::p
   if (log_file >= 0) ::close(log_file);
   if (process_ < 0) {
     ::close(ends[0]);
-    if (log_file < 0) {
+    if (log_file < 0)
       throw CannotWrite("worker: cannot open " + log.string() + ": " + std::strerror(log_error));
-    }
     cannot("start a process", fork_error);
   }
   pipe_ = ends[0];

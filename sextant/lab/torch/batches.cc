@@ -57,9 +57,8 @@ Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint6
                      bool continues) {
   return [&options, &corpus, seed, read = continues ? train_segment : train_window](int64_t step) {
     const at::Tensor text = at::empty({options.batch, options.length + 1}, at::kLong);
-    for (int64_t row = 0; row < options.batch; ++row) {
+    for (int64_t row = 0; row < options.batch; ++row)
       text[row].copy_(tokens_of(read(corpus, options.length, seed, options.batch, step, row)));
-    }
     return Batch{text.narrow(1, 0, options.length), text.narrow(1, 1, options.length)};
   };
 }

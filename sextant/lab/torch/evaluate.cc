@@ -94,9 +94,8 @@ std::string right_of(const Decoder& decoder, Task task, const AtDistance& at, in
       task == Task::kPairs ? decoder.last_logits(tokens) : decoder.logits_at(tokens, positions);
   const at::Tensor given = logits.narrow(1, answers.first, answers.count).argmax(1).cpu();
   std::string right;
-  for (size_t n = 0; n < expected.size(); ++n) {
+  for (size_t n = 0; n < expected.size(); ++n)
     right += given.data_ptr<int64_t>()[n] == expected[n] ? '1' : '0';
-  }
   return right;
 }
 
@@ -231,16 +230,14 @@ std::vector<AtDistance> accuracies(const Decoder& decoder, Task task,
   const at::NoGradGuard no_gradients;
   std::vector<AtDistance> all;
   for (const int64_t length : options.lengths) {
-    for (const int64_t distance : asked_distances(task, length, options)) {
+    for (const int64_t distance : asked_distances(task, length, options))
       all.push_back({.length = length, .distance = distance, .accuracy = {}});
-    }
   }
   int64_t done = 0;
   for (AtDistance& at : all) {
     const int64_t at_once = std::max<int64_t>(1, kTokensAtOnce / at.length);
-    for (int64_t first = 0; first < options.texts; first += at_once) {
+    for (int64_t first = 0; first < options.texts; first += at_once)
       at.right += right_of(decoder, task, at, first, std::min(at_once, options.texts - first));
-    }
     at.accuracy = share_of(at.right);
     on_distance(++done, static_cast<int64_t>(all.size()));
   }

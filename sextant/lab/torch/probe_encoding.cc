@@ -76,9 +76,8 @@ void add_vectors(Pictures& pictures, const std::vector<double>& input, int64_t w
   for (int64_t row = 0; row < rows; row += pictures.step) {
     const double* const here = input.data() + row * width;
     pictures.vectors.emplace_back();
-    for (int64_t c = 0; c < width; c += channel) {
+    for (int64_t c = 0; c < width; c += channel)
       pictures.vectors.back().push_back(rounded(here[c]));
-    }
     pictures.cosines.emplace_back();
     for (int64_t other = 0; other < rows; other += pictures.step) {
       const double* const there = input.data() + other * width;
@@ -136,9 +135,8 @@ std::vector<std::vector<double>> sampled(const std::vector<double>& product, int
   std::vector<std::vector<double>> rows;
   for (int64_t i = 0; i < count; i += step) {
     rows.emplace_back();
-    for (int64_t j = 0; j < count; j += step) {
+    for (int64_t j = 0; j < count; j += step)
       rows.back().push_back(std::round(values[static_cast<size_t>(i * count + j)] * 1e2) / 1e2);
-    }
   }
   return rows;
 }

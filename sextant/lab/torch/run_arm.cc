@@ -84,9 +84,8 @@ class ArmRun {
 
   void run() {
     remove_files(directory_, [](const std::string& ending) { return ending.size() == 7; });
-    if (!task_.arm.weights_from.empty()) {
+    if (!task_.arm.weights_from.empty())
       read_weights(decoder_, directory_.parent_path() / folder_name(task_.arm.weights_from));
-    }
     if (task_.arm.trains()) train();
     if (!result_.diverged) test();
     write_json(directory_ / kResultFile, result_);

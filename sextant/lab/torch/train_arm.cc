@@ -197,10 +197,9 @@ ArmTask task_of(const json& file, const std::string& what, const fs::path& direc
   std::vector<fs::path> paths;
   for (const std::string& path : files) paths.push_back(directory / path);  // absolute ones stay
   task.corpus = read_corpus(paths, task.settings.test.share);
-  if (identity(task.corpus) != text) {
+  if (identity(task.corpus) != text)
     fail("text: expected " + text.dump() + ", but the files now hold " +
          identity(task.corpus).dump());
-  }
   task.belongs_to = json{{"arm", task.arm}, {"settings", task.settings}, {"text", text}}.dump();
   return task;
 }

@@ -25,10 +25,9 @@ namespace sextant {
 namespace {
 
 void check_tokens(const at::Tensor& tokens) {
-  if (tokens.dim() != 2 || tokens.size(1) < 1) {
+  if (tokens.dim() != 2 || tokens.size(1) < 1)
     fail("decoder: tokens: expected [batch, length], but got " + std::to_string(tokens.dim()) +
          " dimensions or no length");
-  }
 }
 
 NormOptions norm_options(const DecoderOptions& options) {

@@ -23,17 +23,15 @@ constexpr int64_t kMost = int64_t{1} << 40;
 const std::string kWhere = "config.json";
 
 void expect_flag(const JsonFields& fields, const std::string& name, bool expected, bool otherwise) {
-  if (fields.optional_flag(name).value_or(otherwise) != expected) {
+  if (fields.optional_flag(name).value_or(otherwise) != expected)
     fields.refuse(name,
                   expected ? "true: no other is known here" : "false: no other is known here");
-  }
 }
 
 // Refuses features that this decoder does not have.
 void refuse_others(const JsonFields& fields, const FamilyFacts& facts) {
-  for (const auto& [name, expected] : facts.checked.items()) {
+  for (const auto& [name, expected] : facts.checked.items())
     expect_flag(fields, name, expected, facts.if_missing.value(name, expected.get<bool>()));
-  }
 }
 
 Activation activation_of(const JsonFields& fields, const FamilyFacts& facts) {
@@ -54,9 +52,8 @@ DecoderOptions decoder_options(const JsonFields& fields, Family family) {
   model.layers = fields.integer(facts.key("layers"), 1, kMost);
   model.heads = fields.integer(facts.key("heads"), 1, kMost);
   model.key_heads = model.heads;
-  if (const std::string key = facts.key("key_heads"); !key.empty()) {
+  if (const std::string key = facts.key("key_heads"); !key.empty())
     model.key_heads = fields.optional_integer(key, 1, kMost).value_or(model.heads);
-  }
   model.mlp_width = 4 * model.width;
   if (const std::string key = facts.key("mlp_width"); !key.empty()) {
     const auto width = fields.optional_integer(key, 1, kMost);
@@ -79,11 +76,10 @@ DecoderOptions decoder_options(const JsonFields& fields, Family family) {
 // Sets the method, its options and, if the file gives it, L.
 void read_rope(const json& json, const JsonFields& fields, Family family, ModelConfig& config) {
   const std::vector<RopeConfig> ropes = read_hugging_face(json);
-  if (ropes.size() != 1 || !ropes[0].rotates) {
+  if (ropes.size() != 1 || !ropes[0].rotates)
     fail(kWhere + ": rope_parameters: expected layers that all rotate alike, but got " +
          (ropes[0].rotates ? std::to_string(ropes.size()) + " groups of layers"
                            : "none that rotate"));
-  }
   nlohmann::json options = rotary_options(ropes[0]);
   config.method = "rope";
   config.train_length = trained_length(ropes[0]);
@@ -104,9 +100,8 @@ void read_alibi(const JsonFields& fields, ModelConfig& config) {
   for (const char* field : {"clip_qkv", "softmax_scale"}) {
     if (inner.has(field)) inner.refuse(field, "null: no other is known here");
   }
-  if (inner.optional_number("alibi_bias_max", 1e-6, 1e6).value_or(8) != 8) {
+  if (inner.optional_number("alibi_bias_max", 1e-6, 1e6).value_or(8) != 8)
     inner.refuse("alibi_bias_max", "8, which transformers takes it for whatever it says");
-  }
   config.method = "alibi";
 }
 
@@ -148,11 +143,10 @@ void read_own_words(const JsonFields& fields, ModelConfig& config) {
       own.refuse("pairing", "\"half-split\" or \"interleaved\"");
     }
   }
-  if (config.train_length < 1) {
+  if (config.train_length < 1)
     fail(kWhere +
          ": max_position_embeddings: expected the length that the model was trained with, "
          "but it is missing");
-  }
 }
 
 // MPT's biases end at max_seq_len, and a longer sequence is an error there; alibi is meant for
@@ -248,11 +242,10 @@ ReadConfig read_config(const json& json) {
   const ForeignFields fields(json, kWhere);
   const auto type = fields.optional_string("model_type");
   const std::optional<Family> family = type ? family_of(*type) : std::nullopt;
-  if (!family) {
+  if (!family)
     fields.refuse(
         "model_type",
         "one of llama, mistral, smollm3, arcee, stablelm, starcoder2, mpt, gpt2 and sextant");
-  }
   ReadConfig read{.config = {}, .family = *family};
   if (*family == Family::kOwn) {
     if (!json.contains("sextant")) fields.refuse("sextant", "an object");
@@ -265,9 +258,8 @@ ReadConfig read_config(const json& json) {
   read_positions(json, fields, *family, read.config);
   read_own_words(fields, read.config);
   read.one_matrix = fields.optional_flag("tie_word_embeddings").value_or(facts.ties);
-  if (read.one_matrix && read.config.model.tied) {
+  if (read.one_matrix && read.config.model.tied)
     fields.refuse("tie_word_embeddings", "false, as sextant.tied is true");
-  }
   return read;
 }
 
@@ -296,20 +288,17 @@ json write_config(const ModelConfig& config, Family family) {
 std::string rotary_obstacle(const ModelConfig& config, const json& options, bool partial) {
   const json plain = complete_options("rope", json::object());
   for (const char* option : {"columns", "sense", "axes", "query_scale", "train"}) {
-    if (options.at(option) != plain.at(option)) {
+    if (options.at(option) != plain.at(option))
       return std::string("rope's ") + option + " = " + options.at(option).dump() +
              " has no word there";
-    }
   }
   const int64_t dim = rotary_dim(config, options);
-  if (!partial && dim != config.model.head_dim()) {
+  if (!partial && dim != config.model.head_dim())
     return "a rope of " + std::to_string(dim) + " of " + std::to_string(config.model.head_dim()) +
            " channels has no architecture there with this norm and activation";
-  }
   const RopeConfig rope = rope_config_of(config, options);
-  if (rope.scaling.is_dynamic() && options.at("dynamic") != "length") {
+  if (rope.scaling.is_dynamic() && options.at("dynamic") != "length")
     return "stretches that go by the text go by its length there (dynamic = \"length\")";
-  }
   try {
     write_hugging_face(json::object(), {rope}, 4);
   } catch (const Error& error) {
@@ -335,9 +324,8 @@ RopeConfig rope_config_of(const ModelConfig& config, const json& options) {
   if (fixed == nullptr) {
     const auto& dynamic = std::get<DynamicStretch>(rope.scaling.stretch);
     // The other kinds take max_position_embeddings as the training length.
-    if (dynamic.growth == Growth::kStep) {
+    if (dynamic.growth == Growth::kStep)
       rope.max_length = times(dynamic.factor, config.train_length);
-    }
     return rope;
   }
   rope.max_length = stretched_length(*fixed, config.train_length);
