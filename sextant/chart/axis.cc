@@ -12,27 +12,13 @@ namespace sextant::chart {
 namespace {
 
 double forwards(Scale scale, double value) {
-  switch (scale) {
-    case Scale::kLinear:
-      return value;
-    case Scale::kLog10:
-      return std::log10(value);
-    case Scale::kLog2:
-      return std::log2(value);
-  }
-  return value;
+  if (scale == Scale::kLinear) return value;
+  return scale == Scale::kLog10 ? std::log10(value) : std::log2(value);
 }
 
 double backwards(Scale scale, double value) {
-  switch (scale) {
-    case Scale::kLinear:
-      return value;
-    case Scale::kLog10:
-      return std::pow(10.0, value);
-    case Scale::kLog2:
-      return std::exp2(value);
-  }
-  return value;
+  if (scale == Scale::kLinear) return value;
+  return scale == Scale::kLog10 ? std::pow(10.0, value) : std::exp2(value);
 }
 
 // Below these lengths, absolute and relative, steps between ticks would be lost in rounding.

@@ -21,30 +21,18 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"svg", "png", "csv", "npy"};
 
-// A drawing for light mode: a PNG cannot follow the viewer's mode.
 template <class Chart>
 Drawing on_paper(const Chart& chart) {
   Canvas canvas = {.width = chart.width};
   if constexpr (requires { chart.height; }) canvas.height = chart.height;
-  if constexpr (std::is_same_v<Chart, LineChart>) {
-    return draw(chart, canvas).drawing;
-  } else {
-    return draw(chart, canvas);
-  }
+  return drawing_of(chart, canvas);
 }
 
 template <class Chart>
 std::string content(const Chart& chart, Format format) {
-  switch (format) {
-    case Format::kSvg:
-      return svg(chart);
-    case Format::kPng:
-      return png(chart);
-    case Format::kCsv:
-      return csv(chart);
-    case Format::kNpy:
-      break;
-  }
+  if (format == Format::kSvg) return svg(chart);
+  if (format == Format::kPng) return png(chart);
+  if (format == Format::kCsv) return csv(chart);
   if constexpr (std::is_same_v<Chart, HeatMap>) {
     return npy(chart);
   } else {
@@ -59,6 +47,12 @@ std::string place(const Cells& cells, int64_t i) {
 
 }  // namespace
 
+std::string svg(const AnyChart& chart) {
+  return std::visit([](const auto& one) { return document(on_paper(one), one.title, true); },
+                    chart);
+}
+
+// A drawing for light mode: a PNG cannot follow the viewer's mode.
 std::string png(const AnyChart& chart, double zoom) {
   const auto drawn = [&](const auto& one) {
     return rasterise(document(on_paper(one), one.title, false), zoom);
@@ -167,11 +161,7 @@ Drawing draw(const Panels& panels, const Canvas& canvas) {
   const auto draw_part = [&](auto part) -> Drawing {  // its subtitle is its only heading
     part.title.clear();
     inner.height = part.height;
-    auto drawn = draw(part, inner);
-    if constexpr (requires { drawn.drawing; })
-      return drawn.drawing;
-    else
-      return drawn;
+    return drawing_of(part, inner);
   };
   const auto draw_all = [&] {
     std::vector<Drawing> parts;
@@ -192,10 +182,6 @@ Drawing draw(const Panels& panels, const Canvas& canvas) {
   }
   const Box plot = {inner.left, start, canvas.width - inner.left - inner.right, top - start};
   return {canvas.width, static_cast<int>(std::ceil(top)), plot, std::move(body)};
-}
-
-std::string svg(const Panels& panels) {
-  return document(draw(panels, {.width = panels.width}), panels.title, true);
 }
 
 }  // namespace sextant::chart

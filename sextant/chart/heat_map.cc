@@ -297,9 +297,4 @@ Drawing draw(const HeatMap& map, const Canvas& canvas) {
   return {canvas.width, static_cast<int>(std::ceil(height)), plot, std::move(body)};
 }
 
-std::string svg(const HeatMap& map) {
-  const Canvas canvas = {.width = map.width, .height = map.height};
-  return document(draw(map, canvas), map.title, true);
-}
-
 }  // namespace sextant::chart

@@ -238,9 +238,4 @@ LineDrawing draw(const LineChart& chart, const Canvas& canvas) {
   return Sketch(chart, canvas).finish();
 }
 
-std::string svg(const LineChart& chart) {
-  const Canvas canvas = {.width = chart.width, .height = chart.height};
-  return document(draw(chart, canvas).drawing, chart.title, true);
-}
-
 }  // namespace sextant::chart

@@ -153,18 +153,10 @@ std::string markdown_of(const NamedValues& settings) {
 std::string markdown_of(const Download& /*download*/) { return ""; }
 
 // Drawings for a wide screen and for a narrow one, of about the same shape.
-std::string drawn(const LineChart& chart) {
-  const LineDrawing wide = draw(chart, {.width = chart.width, .height = chart.height});
-  const LineDrawing narrow =
-      draw(chart, {.width = kNarrowWidth, .height = chart.height * kNarrowWidth / chart.width});
-  return document(wide.drawing, narrow.drawing, chart.title);
-}
-
-std::string drawn(const HeatMap& map) {
-  return document(
-      draw(map, {.width = map.width, .height = map.height}),
-      draw(map, {.width = kNarrowWidth, .height = map.height * kNarrowWidth / map.width}),
-      map.title);
+std::string drawn(const auto& chart) {
+  const int narrow = chart.height * kNarrowWidth / chart.width;
+  return document(drawing_of(chart, {.width = chart.width, .height = chart.height}),
+                  drawing_of(chart, {.width = kNarrowWidth, .height = narrow}), chart.title);
 }
 
 class Writer {
@@ -183,7 +175,7 @@ class Writer {
 
  private:
   void add_block(const auto& block) {
-    if constexpr (requires { drawn(block); }) {
+    if constexpr (requires { block.height; }) {
       const std::string file = folder_ + "/" + name_of(block) + ".svg";
       out_.figures.push_back({.file = file, .svg = drawn(block)});
       add(wrapped(fmt::format("![{}]({})", escaped(block.title), file)));

@@ -181,8 +181,4 @@ Drawing draw(const PlaneChart& chart, const Canvas& canvas) {
   return {canvas.width, static_cast<int>(std::ceil(top)), plot, std::move(body)};
 }
 
-std::string svg(const PlaneChart& chart) {
-  return document(draw(chart, {.width = chart.width}), chart.title, true);
-}
-
 }  // namespace sextant::chart

@@ -46,7 +46,7 @@ struct Column {
 // fixed.
 struct Table {
   std::string caption = {};
-  std::vector<Column> columns;
+  std::vector<Column> columns = {};
   std::vector<std::vector<Cell>> rows = {};  // each as long as columns
   bool stacks = false;  // on a narrow page each row becomes a block of lines: for text cells
   std::string name = {};
@@ -88,8 +88,8 @@ struct Report {
   std::string status = {};  // a label above the title: "3 of 42 arms so far"; or empty
   std::string lead;         // prose under the title: the answer
   Section opening = {};     // shown before the links to the sections
-  std::vector<Section> sections;
-  std::string footer;  // version, command, date
+  std::vector<Section> sections = {};
+  std::string footer = {};  // version, command, date
 };
 
 std::string html(const Report& report);

@@ -157,7 +157,6 @@ lab::Measurement measurement_of(const RetrieveOptions& options) {
   lab::Measurement measurement{.command = "retrieve",
                                .folder = out_folder(options),
                                .manifest = manifest,
-                               .arms = {},
                                .hand_out = hand_out_of(options.many)};
   for (const int64_t length : options.lengths) {
     assignment["retrieval"]["lengths"] = {length};

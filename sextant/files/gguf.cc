@@ -1,13 +1,13 @@
 #include "sextant/files/gguf.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 
 #include "sextant/base/error.h"
 #include "sextant/base/printable.h"
+#include "sextant/files/checked_bytes.h"
 
 namespace sextant {
 namespace {
@@ -49,11 +49,10 @@ class Reader {
   template <class T>
   T number(const std::string& what) {
     if (left() < sizeof(T)) bad(what, std::to_string(sizeof(T)) + " bytes");
-    std::array<unsigned char, sizeof(T)> raw{};
-    std::memcpy(raw.data(), bytes_.data() + at_, sizeof(T));
-    if constexpr (std::endian::native == std::endian::big) std::ranges::reverse(raw);
-    at_ += sizeof(T);
-    return std::bit_cast<T>(raw);
+    T value;
+    std::memcpy(&value, bytes_.data() + at_, sizeof value);
+    at_ += sizeof value;
+    return value;
   }
 
   std::string text(const std::string& what) {
@@ -132,15 +131,11 @@ GgufArray array(Reader& in, const std::string& what) {
   for (uint64_t n = 0; n < result.count; ++n) {
     const GgufValue value = scalar(in, type, what);
     if (!kept) continue;
-    if (const auto* i = std::get_if<int64_t>(&value)) {
-      result.numbers.push_back(static_cast<double>(*i));
-    } else if (const auto* u = std::get_if<uint64_t>(&value)) {
-      result.numbers.push_back(static_cast<double>(*u));
-    } else if (const auto* d = std::get_if<double>(&value)) {
-      result.numbers.push_back(*d);
-    } else if (const auto* b = std::get_if<bool>(&value)) {
-      result.numbers.push_back(*b ? 1 : 0);
-    }
+    const auto keep = [&](const auto& x) {
+      if constexpr (requires { static_cast<double>(x); })
+        result.numbers.push_back(static_cast<double>(x));
+    };
+    std::visit(keep, value);
   }
   return result;
 }
@@ -194,20 +189,13 @@ void read_vectors(Reader& in, uint64_t data, Gguf& gguf, uint64_t bytes) {
 
 // --- writing ---
 
-template <class T>
-void put(std::string& out, T value) {
-  auto raw = std::bit_cast<std::array<unsigned char, sizeof(T)>>(value);
-  if constexpr (std::endian::native == std::endian::big) std::ranges::reverse(raw);
-  out.append(reinterpret_cast<const char*>(raw.data()), raw.size());
-}
-
-void put(std::string& out, const std::string& text) {
+void put_text(std::string& out, const std::string& text) {
   put<uint64_t>(out, text.size());
   out += text;
 }
 
 void put_value(std::string& out, const std::string& key, const GgufValue& value) {
-  put(out, key);
+  put_text(out, key);
   if (const auto* flag = std::get_if<bool>(&value)) {
     put<uint32_t>(out, kBool);
     put<uint8_t>(out, *flag ? 1 : 0);
@@ -221,7 +209,7 @@ void put_value(std::string& out, const std::string& key, const GgufValue& value)
     put(out, static_cast<float>(*real));
   } else if (const auto* text = std::get_if<std::string>(&value)) {
     put<uint32_t>(out, kString);
-    put(out, *text);
+    put_text(out, *text);
   } else if (const auto* array = std::get_if<GgufArray>(&value)) {
     put<uint32_t>(out, kArray);
     put<uint32_t>(out, kInt32);
@@ -266,7 +254,7 @@ std::string gguf_bytes(const std::map<std::string, GgufValue>& metadata,
   std::string data;
   for (const auto& [name, vector] : vectors) {
     data.resize((data.size() + kAlignment - 1) / kAlignment * kAlignment);
-    put(out, name);
+    put_text(out, name);
     put<uint32_t>(out, 1);
     put<uint64_t>(out, vector.size());
     put<uint32_t>(out, 0);

@@ -1,7 +1,6 @@
 #include "sextant/files/safetensors.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,21 +22,10 @@ constexpr size_t kMostDimensions = 8;
 constexpr size_t kMostNameBytes = 65'536;
 constexpr const char* kMetadataKey = "__metadata__";
 
-constexpr std::array<std::pair<std::string_view, uint64_t>, 15> kTypes{{{"BOOL", 1},
-                                                                        {"U8", 1},
-                                                                        {"I8", 1},
-                                                                        {"F8_E4M3", 1},
-                                                                        {"F8_E5M2", 1},
-                                                                        {"I16", 2},
-                                                                        {"U16", 2},
-                                                                        {"F16", 2},
-                                                                        {"BF16", 2},
-                                                                        {"I32", 4},
-                                                                        {"U32", 4},
-                                                                        {"F32", 4},
-                                                                        {"I64", 8},
-                                                                        {"U64", 8},
-                                                                        {"F64", 8}}};
+constexpr std::pair<std::string_view, uint64_t> kTypes[] = {
+    {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+    {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+    {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
 
 [[noreturn]] void wrong(const std::string& what) { fail("safetensors: " + what); }
 
@@ -238,7 +226,7 @@ Safetensors parse_safetensors(std::string_view file) {
   nlohmann::json::sax_parse(header, &reader);
 
   const std::string_view data = file.substr(kLengthBytes + length);
-  Safetensors content{.tensors = {}, .metadata = std::move(reader.metadata)};
+  Safetensors content{.metadata = std::move(reader.metadata)};
   content.tensors.reserve(reader.entries.size());
   for (const Entry& entry : reader.entries) content.tensors.push_back(checked(entry, data));
   check_cover(content.tensors, data);

@@ -69,14 +69,11 @@ void add_annotations(const DoctorReport& report, std::vector<Annotation>& to) {
                   message, file, line_of(found, text, report.place)});
   }
   for (const Unjudged& entry : report.result.unjudged) {
+    ConfigFinding asked;
+    asked.field = entry.what;
+    asked.got = entry.why;
     to.push_back({"none", kNotJudged, kNotJudged, sentence_of(entry), file,
-                  line_of({.layers = {},
-                           .kind = {},
-                           .field = entry.what,
-                           .expected = {},
-                           .got = entry.why,
-                           .cause = {}},
-                          text, report.place)});
+                  line_of(asked, text, report.place)});
   }
 }
 

@@ -91,7 +91,7 @@ void print(const DoctorReport& report) {
 chart::Report page_of(const DoctorReport& report) {
   using chart::Tone;
   using chart::words;
-  chart::Table layers{.caption = "Layers", .columns = {}};
+  chart::Table layers{.caption = "Layers"};
   for (const std::string& column : kColumns) layers.columns.push_back({column});
   for (const LayerRow& row : report.rows) {
     std::vector<chart::Cell>& line = layers.rows.emplace_back();
@@ -103,7 +103,6 @@ chart::Report page_of(const DoctorReport& report) {
                              ". Verdict: **" + report.verdict() + "**" +
                              (report.facts.empty() ? "" : " (" + report.facts_text() + ")") + ".",
                      .opening = {"", {layers}},
-                     .sections = {},
                      .footer = ""};
   chart::Table findings{
       .columns = {{"severity"}, {"layers"}, {"field"}, {"expected"}, {"got"}, {"cause"}},

@@ -96,8 +96,7 @@ std::string verdict_of(const ConfigComparison& result, const RopeConfig& group, 
 
 LayerRow row_of(const RopeConfig& group, const Explained& numbers) {
   const bool rotates = group.rotates;
-  return {.layers = {},
-          .kind = shortened(group.layers, 40),
+  return {.kind = shortened(group.layers, 40),
           .rotates = rotates_of(group),
           .rotated = rotates
                          ? fmt::format("{}-{} of {}", group.first_channel,
@@ -106,8 +105,7 @@ LayerRow row_of(const RopeConfig& group, const Explained& numbers) {
           .base = rotates ? group.base : 0,
           .stretch = stretch_of_group(group, numbers),
           .window = window_of(group),
-          .scale = rotates ? numbers.rotated_scale : numbers.scale,
-          .verdict = {}};
+          .scale = rotates ? numbers.rotated_scale : numbers.scale};
 }
 
 // Adds the lines of a group: one for its layers of each verdict.
@@ -196,8 +194,6 @@ DoctorReport unexamined(const std::string& subject, const std::string& file,
   DoctorReport report{.subject = subject,
                       .against = "its configuration",
                       .versions = versions_of_files(),
-                      .rows = {},
-                      .result = {},
                       .file = file};
   add_unjudged(report.result, "model", why, {});
   return report;
@@ -209,8 +205,6 @@ DoctorReport examine_files(const std::vector<std::string>& paths, double base) {
   DoctorReport report{.subject = path,
                       .against = paths[0],
                       .versions = versions_of_files(),
-                      .rows = {},
-                      .result = {},
                       .file = path == "-" ? "" : config_path(path),
                       .facts = {{"model", "not measured", {}, kNotRun}}};
   ReadRopeConfig read;
@@ -248,8 +242,6 @@ DoctorReport report_of(const std::string& text, const std::string& where) {
   DoctorReport report{.subject = model.subject,
                       .against = model.against,
                       .versions = model.versions,
-                      .rows = {},
-                      .result = {},
                       .facts = model.facts};
   std::error_code ignored;
   const std::filesystem::path file = std::filesystem::path(model.subject) / "config.json";

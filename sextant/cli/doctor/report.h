@@ -14,14 +14,14 @@ namespace sextant::cli {
 
 // A line of the table: layers that are alike in configuration and in verdict.
 struct LayerRow {
-  std::vector<int64_t> layers;  // empty: all, or not known
+  std::vector<int64_t> layers = {};  // empty: all, or not known
   std::string kind;
   std::string rotates;  // "half-split", "interleaved", "yes", "no (NoPE)"
   std::string rotated;  // "0-127 of 128": the channels that rotate
   double base = 0;      // 0: none
   std::string stretch, window;
-  double scale = 0;     // 0: not known
-  std::string verdict;  // the fields of its findings, or "ok"
+  double scale = 0;          // 0: not known
+  std::string verdict = {};  // the fields of its findings, or "ok"
 };
 
 // A fact that doctor judges of a model that runs, or "model", which files do not show. status: "as
@@ -35,8 +35,8 @@ struct JudgedFact {
 struct DoctorReport {
   std::string subject, against;  // the model or file, and the source of expected values
   std::vector<std::pair<std::string, std::string>> versions;
-  std::vector<LayerRow> rows;
-  ConfigComparison result;
+  std::vector<LayerRow> rows = {};
+  ConfigComparison result = {};
   // The file with the configuration, and the path of the language model's object in it; empty:
   // none.
   std::string file = {}, place = {};

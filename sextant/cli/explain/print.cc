@@ -20,6 +20,13 @@
 namespace sextant::cli {
 namespace {
 
+// The number of channel pairs with a frequency other than 0.
+// In p-RoPE some pairs have frequency 0.
+int64_t moving_pairs(const Explained& numbers) {
+  return std::ranges::count_if(numbers.pairs,
+                               [](const PairExplained& pair) { return pair.stretched != 0; });
+}
+
 std::string fate(const PairExplained& pair) {
   if (pair.stretched == 0) return "not rotated";
   if (std::isnan(pair.kept) || pair.kept > 0.9999) return "kept";
@@ -267,12 +274,6 @@ std::string stretch_of_group(const RopeConfig& config, const Explained& numbers)
   return numbers.factor == 1 ? name : fmt::format("{} x {}", name, number(numbers.factor));
 }
 
-// In p-RoPE some pairs have frequency 0.
-int64_t moving_pairs(const Explained& numbers) {
-  return std::ranges::count_if(numbers.pairs,
-                               [](const PairExplained& pair) { return pair.stretched != 0; });
-}
-
 std::string shortened(const std::string& name, size_t most) {
   const std::string text = printable(name);
   return text.size() <= most ? text : printable(text.substr(0, most)) + "...";
@@ -343,8 +344,8 @@ void print_groups(const std::vector<Subject>& subjects) {
 }
 
 chart::LineChart wavelengths(const Subject& subject) {
-  Wavelengths before = {.name = "as trained", .frequencies = {}};
-  Wavelengths after = {.name = "stretched", .frequencies = {}};
+  Wavelengths before = {.name = "as trained"};
+  Wavelengths after = {.name = "stretched"};
   for (const PairExplained& pair : subject.numbers.pairs) {
     before.frequencies.push_back(pair.frequency);
     after.frequencies.push_back(pair.stretched);

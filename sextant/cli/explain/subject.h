@@ -41,9 +41,6 @@ std::string number(double x);
 // "0-4, 6-10": consecutive numbers as ranges; after four ranges ", ... (40 layers)".
 std::string layer_list(const std::vector<int64_t>& numbers);
 
-// The number of channel pairs with a frequency other than 0.
-int64_t moving_pairs(const Explained& numbers);
-
 // Lines of at most 90 characters, broken at spaces.
 std::vector<std::string> wrapped(const std::string& text);
 // Prints them to standard output.

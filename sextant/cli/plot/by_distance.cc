@@ -81,7 +81,7 @@ chart::HeatMap head_map(const PlotSubject& subject, const DistanceView& view,
 chart::LineChart weights_chart(const PlotSubject& subject, const std::vector<Slope>& slopes,
                                size_t every, int64_t window) {
   PlotSubject far = subject;
-  far.positions = {.step = 1, .list = {}};
+  far.positions = {.step = 1};
   const int64_t length = std::max(subject.positions.list.back() + 1, kWeightsTo);
   for (int64_t distance = 1; distance <= length; distance += (length - 1) / kWeightsTo + 1)
     far.positions.list.push_back(distance);

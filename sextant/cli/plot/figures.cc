@@ -135,14 +135,33 @@ chart::Panels distance_panels(const PlotSubject& subject, const std::vector<Prod
 
 NumberTable explained_by_distance(const std::vector<Product>& products, int64_t count) {
   NumberTable table = {.title = "share of the variance of p_i W_q W_k^T p_j that distance explains",
-                       .columns = {"past", "all"},
-                       .rows = {}};
+                       .columns = {"past", "all"}};
   for (const Product& product : products)
     table.rows.push_back(
         {product.name,
          {variance_explained_by_distance(product.matrix, count, PairsOfPositions::kPast),
           variance_explained_by_distance(product.matrix, count, PairsOfPositions::kAll)}});
   return table;
+}
+
+// "product": p_i . p_j. "random-w": p_i W_q W_k^T p_j of the first head, W_q and W_k [width,
+// head_dim] of independent normal numbers of variance 1 / width, as a model begins its training.
+// "explained-distance": both by distance in two panels, in standard deviations of their matrix,
+// with a band from the minimum to the maximum, and the means of the other heads; the names of the
+// lines have the share of keys before the query. "explained": the share of the variance that
+// distance explains, of keys before the query and of all.
+std::vector<Figure> projected_figures(const PlotValues& values, const PlotSubject& subject,
+                                      std::span<const double> rows) {
+  const auto count = static_cast<int64_t>(subject.positions.list.size());
+  const std::vector<Product> products = products_of(values, rows, count);
+  const NumberTable explained = explained_by_distance(products, count);
+  PlotSubject random = subject;
+  random.settings += fmt::format("; W_q, W_k random, {} columns, seed {}", values.text("head-dim"),
+                                 values.text("seed"));
+  return {{"product", map_of(subject, "products without W", products[0], "p_i . p_j")},
+          {"random-w", map_of(random, "products with random W", products[1], "p_i W_q W_k^T p_j")},
+          {"explained-distance", distance_panels(random, products, explained)},
+          {"explained", explained}};
 }
 
 }  // namespace
@@ -184,7 +203,7 @@ std::vector<PlotOption> with_positions(std::vector<PlotOption> options, int64_t 
 
 Positions positions_of(const PlotValues& values) {
   const int64_t length = values.integer("length", 1, kLongestAxis);
-  Positions out = {.step = values.integer("step", 1, kLongestAxis), .list = {}};
+  Positions out = {.step = values.integer("step", 1, kLongestAxis)};
   const int64_t count = (length - 1) / out.step + 1;
   if (count > kMostPositions) {
     fail(
@@ -303,20 +322,6 @@ std::vector<PlotOption> with_projections(std::vector<PlotOption> options) {
   options.push_back({"head-dim", "columns of W_q and W_k", "16"});
   options.push_back({"seed", "of random W_q and W_k", "1"});
   return options;
-}
-
-std::vector<Figure> projected_figures(const PlotValues& values, const PlotSubject& subject,
-                                      std::span<const double> rows) {
-  const auto count = static_cast<int64_t>(subject.positions.list.size());
-  const std::vector<Product> products = products_of(values, rows, count);
-  const NumberTable explained = explained_by_distance(products, count);
-  PlotSubject random = subject;
-  random.settings += fmt::format("; W_q, W_k random, {} columns, seed {}", values.text("head-dim"),
-                                 values.text("seed"));
-  return {{"product", map_of(subject, "products without W", products[0], "p_i . p_j")},
-          {"random-w", map_of(random, "products with random W", products[1], "p_i W_q W_k^T p_j")},
-          {"explained-distance", distance_panels(random, products, explained)},
-          {"explained", explained}};
 }
 
 std::vector<Figure> added_figures(const PlotValues& values, const PlotSubject& subject,

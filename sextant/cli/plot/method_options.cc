@@ -146,8 +146,7 @@ ChosenPlot by_scores(const PlottedMethod& method, const PlotRequest& request, co
                      fmt::join(known, ", "),
                      method.registered ? " (others take a build with libtorch)" : "", first));
   }
-  ChosenPlot chosen = {
-      .method = plot_by_scores(method.name), .texts = {}, .label = label_of(method.name, own)};
+  ChosenPlot chosen = {.method = plot_by_scores(method.name), .label = label_of(method.name, own)};
   for (const PlotOption& option : chosen.method.options)
     chosen.texts[option.name] =
         request.typed.contains(option.name) ? request.texts.at(option.name) : option.otherwise;
@@ -172,8 +171,7 @@ std::vector<Figure> figures_by_scores(const PlotValues& values) {
       .causal = values.choice("direction", {"causal", "both"}) == 0};
   const lab::ProbedEncoding encoding = lab::open_plugin(/*threads=*/1).probe_encoding(request);
   PlotSubject subject = {.title = request.method,
-                         .settings = request.options == "{}" ? "" : request.options + "; ",
-                         .positions = {}};
+                         .settings = request.options == "{}" ? "" : request.options + "; "};
   for (int64_t n = 0; n < request.length; ++n) subject.positions.list.push_back(n);
   if (!encoding.input.empty()) {
     subject.settings += fmt::format("width {}, before training", request.heads * request.head_dim);

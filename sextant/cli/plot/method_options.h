@@ -22,7 +22,7 @@ struct PlotRequest {
 
 struct ChosenPlot {
   PlottedMethod method;
-  std::map<std::string, std::string> texts;
+  std::map<std::string, std::string> texts = {};
   // Begins the names of the files: "alibi", "alibi-future_scale=2-max_bias=4" with the method's own
   // options sorted by name. Characters other than letters, digits and ".,=+-_" become "_"; a long
   // label is cut, and ends with a hash of the whole.

@@ -62,8 +62,7 @@ chart::PlaneChart plane(const PlotSubject& subject, const TwoSpectra& spectra,
           .y = "2nd",
           .arc_name = spectra.stretch.empty() ? ""
                                               : fmt::format("angles of training, positions 0 to {}",
-                                                            spectra.trained - 1),
-          .panels = {}};
+                                                            spectra.trained - 1)};
 }
 
 // The panel of a pair: the positions of training and those after it, and the angles of training.

@@ -57,7 +57,7 @@ std::vector<Wavelengths> wavelengths_of(const RotaryOptions& options, int64_t tr
   std::vector<Wavelengths> out;
   for (const std::string name : {"rope", "pi", "ntk", "yarn-8-turns"}) {
     Spectrum spectrum = plain;
-    out.push_back({.name = name, .frequencies = {}});
+    out.push_back({.name = name});
     if (name != "rope") {
       const auto scaling =
           read_scaling(lab::stretch_named(name, factor), context, "plot stretches");

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +15,8 @@
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"
 #include "sextant/base/reason.h"
+#include "sextant/base/unicode.h"
+#include "sextant/files/checked_bytes.h"
 #include "sextant/files/read_file.h"
 
 namespace sextant::lab {
@@ -44,11 +45,6 @@ std::vector<std::string_view> parts_of(std::string_view document, size_t most) {
     parts.push_back(document.substr(begin, end - begin));
   }
   return parts;
-}
-
-uint32_t checksum(uint32_t so_far, std::string_view bytes) {
-  return static_cast<uint32_t>(
-      ::crc32_z(so_far, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 // Bytes of one training sequence: length + 1.
@@ -98,22 +94,10 @@ size_t plain_bytes(std::string_view bytes, size_t at) {
   return at - begin;
 }
 
-// Length of the UTF-8 encoding of a code point that starts at `at` with a byte above 0x7f; 0 if
-// invalid.
+// Length of the UTF-8 encoding of a code point that starts at `at`; 0 if invalid.
 size_t character_length(std::string_view bytes, size_t at) {
-  const auto byte = [&](size_t n) {
-    return at + n < bytes.size() ? static_cast<unsigned char>(bytes[at + n]) : 0U;
-  };
-  const auto continues = [&](size_t n) { return (byte(n) & 0xc0U) == 0x80U; };
-  const unsigned lead = byte(0), next = byte(1);
-  if (lead < 0xc2 || lead > 0xf4 || !continues(1)) return 0;
-  if (lead < 0xe0) return 2;
-  // Overlong encodings, surrogates and code points above 0x10ffff are not UTF-8.
-  const bool out_of_range = (lead == 0xe0 && next < 0xa0) || (lead == 0xed && next >= 0xa0) ||
-                            (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next >= 0x90);
-  if (out_of_range || !continues(2)) return 0;
-  if (lead < 0xf0) return 3;
-  return continues(3) ? 4 : 0;
+  std::string_view rest = bytes.substr(at);
+  return take_code_point(rest) ? bytes.size() - at - rest.size() : 0;
 }
 
 std::string hint(std::string_view bytes) {
@@ -227,7 +211,7 @@ std::vector<fs::path> default_text() {
 }
 
 nlohmann::json identity(const Corpus& corpus) {
-  const uint32_t crc = checksum(checksum(0, corpus.train), corpus.test);
+  const uint32_t crc = crc32(crc32(0, corpus.train), corpus.test);
   return {{"documents", corpus.documents},
           {"train_bytes", corpus.train.size()},
           {"test_bytes", corpus.test.size()},

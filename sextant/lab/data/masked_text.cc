@@ -71,7 +71,7 @@ MaskedText masked_training_text(std::string_view text, uint64_t seed, uint64_t n
 PermutedText permuted_training_text(std::string_view text, uint64_t seed, uint64_t n) {
   const int64_t length = checked_length("permuted", text);
   const CounterRandom random(seed, "permuted");
-  PermutedText permuted{.tokens = {}, .answers = {}, .order = std::vector<int64_t>(text.size())};
+  PermutedText permuted{.order = std::vector<int64_t>(text.size())};
   std::iota(permuted.order.begin(), permuted.order.end(), 0);
   shuffle(permuted.order, random, n << 32);
   const int64_t first_asked = length - std::max<int64_t>(1, length / kPermutedOneOf);

@@ -178,7 +178,7 @@ std::vector<ClaimSubject> read_subjects() {
   std::vector<ClaimSubject> subjects;
   const json table = json::parse(kClaims);
   for (const auto& [name, rows] : table.items()) {
-    subjects.push_back({.name = name, .claims = {}});
+    subjects.push_back({.name = name});
     for (const json& row : rows) subjects.back().claims.push_back(claim_of(row));
   }
   return subjects;
@@ -216,13 +216,13 @@ std::string value_to_run(const FreeOption& free) {
 // The arm of a task and the arm that trains its weights; nullopt if it does not run on the task.
 struct MadeArm {
   Arm arm;
-  std::optional<Arm> trained;
+  std::optional<Arm> trained = {};
 };
 std::optional<MadeArm> made(const std::string& text, Task task, const Settings& settings) {
   const std::vector<Arm> arms = make_arms(std::vector{text}, 1, settings);
   std::optional<MadeArm> found;
   for (const Arm& arm : arms) {
-    if (arm.task == task && arm.label == text) found = MadeArm{.arm = arm, .trained = {}};
+    if (arm.task == task && arm.label == text) found = MadeArm{.arm = arm};
   }
   if (!found) return {};
   for (const Arm& arm : arms) {

@@ -49,7 +49,7 @@ inline bool has_other(const Claim& claim) { return !claim.other.empty(); }
 
 struct ClaimSubject {
   std::string name;  // "absolute positions"
-  std::vector<Claim> claims;
+  std::vector<Claim> claims = {};
 };
 
 // All subjects, sorted by name.
@@ -88,11 +88,11 @@ const char* name(Outcome outcome);  // "holds", "fails", "undecided", "not learn
 
 struct CheckedClaim {
   Claim claim;
-  std::string method, other;  // labels of the arms in the survey; other: empty if there is none
-  Measured measured;
+  std::string method = {}, other = {};  // labels in the survey; other: empty if there is none
+  Measured measured = {};
   Outcome outcome = Outcome::kUndecided;
-  std::vector<std::string> not_learned;  // for kNotLearned: labels of the arms that did not learn
-  std::string over = {};                 // the sample as recorded; empty: that of `measured`
+  std::vector<std::string> not_learned = {};  // for kNotLearned: labels of these arms
+  std::string over = {};                      // the sample as recorded; empty: that of `measured`
 };
 
 // Shorter trainings decide nothing: a model must have learned something before its loss can break.

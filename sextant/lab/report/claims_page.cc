@@ -76,7 +76,7 @@ void add_numbers(const Findings& survey, chart::Section& section) {
 
 chart::Section claims_section(std::span<const Findings* const> surveys,
                               const std::string& question) {
-  chart::Section section{.heading = "Claims of the literature", .blocks = {}};
+  chart::Section section{.heading = "Claims of the literature"};
   const auto is_asked = [&](const CheckedClaim& checked) {
     return question.empty() || chart::slug(checked.claim.question).starts_with(question);
   };

@@ -19,7 +19,7 @@ namespace {
 // lack: losses of blocks, or answers to sequences.
 struct Sample {
   Measured::ComparedOver over = Measured::ComparedOver::kBlocks;
-  Mean mean;
+  Mean mean = {};
   std::vector<double> blocks = {};
   std::string right = {};
   bool has_error = true;  // false: mean.error is unknown
@@ -43,7 +43,7 @@ std::optional<Sample> change_to(int64_t length, const MethodResult& method,
   const auto from = std::ranges::find(method.from, result.arm.seed, &TrainedLoss::seed);
   if (at == nullptr || from == method.from.end()) return {};
   Sample sample{.mean = at->sliding_change,
-                .blocks = differences(at->sliding_blocks, from->at.sliding_blocks)};
+                .blocks = paired_differences(at->sliding_blocks, from->at.sliding_blocks)};
   if (method.base.empty()) return sample;
   sample.mean = {.value = at->sliding.value - from->at.sliding.value,
                  .error = hypot(at->sliding.error, from->at.sliding.error)};
@@ -96,7 +96,7 @@ std::optional<Sample> far_sample(const ArmResult& result, const Settings& settin
 
 // Over the marks of all distances in sequences of L.
 std::optional<Sample> direction_sample(const ArmResult& result, const Settings& settings) {
-  Sample sample{.over = Measured::ComparedOver::kSequences, .mean = {}};
+  Sample sample{.over = Measured::ComparedOver::kSequences};
   double count = 0, squares = 0;
   for (const AtDistance& at : result.retrieval) {
     if (at.length != settings.retrieval.length) continue;
@@ -192,7 +192,7 @@ Measured of_one_seed(const Sample& sample) {
 }
 
 Measured of_one_seed(const Sample& sample, const Sample& other) {
-  if (const auto blocks = differences(sample.blocks, other.blocks); blocks.size() >= 2)
+  if (const auto blocks = paired_differences(sample.blocks, other.blocks); blocks.size() >= 2)
     return {.interval = interval95(blocks),
             .over = Measured::ComparedOver::kBlocks,
             .count = blocks.size()};

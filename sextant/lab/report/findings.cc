@@ -36,7 +36,6 @@ Candidate candidate_of(const MethodResult& method, const Settings& settings) {
   Candidate candidate{.label = method.label,
                       .trained_loss = method.losses_at(settings.training.length).sliding.mean,
                       .loss = method.losses_at(settings.test.longest()).sliding.mean,
-                      .accuracy = {},
                       .holds = method.verdict == Verdict::kHolds};
   const RetrievalOptions& options = settings.retrieval;
   if (options.steps == 0) return candidate;
@@ -124,7 +123,7 @@ MeanInterval above_bigrams(const MethodResult& method, const BigramLoss& bigrams
   difference.mean -= bigrams.mean;
   const std::vector<double>& blocks = method.from.front().at.sliding_blocks;
   if (method.seeds.size() > 1 || blocks.size() != bigrams.blocks.size()) return difference;
-  return interval95(differences(blocks, bigrams.blocks));
+  return interval95(paired_differences(blocks, bigrams.blocks));
 }
 
 MethodResult* find_none(std::vector<MethodResult>& methods) {

@@ -47,7 +47,7 @@ std::string rule_of_learning(const Findings& findings) {
 }
 
 chart::Section tables_section(const Findings& findings, size_t seeds) {
-  chart::Section section{.heading = "Tables", .blocks = {}};
+  chart::Section section{.heading = "Tables"};
   const auto add = [&](const ResultTable& one) {
     if (!one.rows.empty()) section.blocks.emplace_back(report_table(one));
   };
@@ -111,7 +111,7 @@ bool any_not_learned(const Findings& findings) {
 }
 
 chart::Section charts_section(const Findings& findings, std::vector<NamedChart> drawn, bool split) {
-  chart::Section section{.heading = "Charts", .blocks = {}};
+  chart::Section section{.heading = "Charts"};
   if (split) {
     section.blocks.emplace_back(chart::Prose{
         std::string("The methods are split over several charts of a kind, sorted by their change: "
@@ -124,7 +124,7 @@ chart::Section charts_section(const Findings& findings, std::vector<NamedChart> 
 }
 
 chart::Section maps_section(const Findings& findings) {
-  chart::Section section{.heading = "Inside the encodings", .blocks = {}};
+  chart::Section section{.heading = "Inside the encodings"};
   for (NamedMap& named : maps(findings)) section.blocks.emplace_back(std::move(named.map));
   if (section.blocks.empty()) return section;
   section.blocks.insert(
@@ -137,7 +137,7 @@ chart::Section maps_section(const Findings& findings) {
 }
 
 chart::Section data_section(const nlohmann::json& manifest, const Findings& findings) {
-  chart::Section section{.heading = "Settings and data", .blocks = {}};
+  chart::Section section{.heading = "Settings and data"};
   chart::NamedValues items;
   add_settings(manifest, items);
   const std::vector<Machine> machines = machines_of(findings.results);

@@ -240,7 +240,6 @@ std::vector<Summary> summary(const Findings& findings) {
       all.push_back({.method = method.label,
                      .measure = measure,
                      .length = length,
-                     .distance = {},
                      .seeds = method.seeds.size(),
                      .value = value});
     };

@@ -67,7 +67,7 @@ inline constexpr const char* kBaseChange = "base_change";
 struct Summary {
   std::string method, measure;
   int64_t length = 0;
-  std::optional<int64_t> distance;  // of the small task
+  std::optional<int64_t> distance = {};  // of the small task
   size_t seeds = 0;
   MeanInterval value;
 };

@@ -102,7 +102,7 @@ void fill(ResultTable& table, const std::vector<const MethodResult*>& methods,
           const std::vector<ValueColumn>& columns, bool with_verdicts,
           const std::function<std::string(const MethodResult&)>& remark) {
   for (const MethodResult* const method : methods) {
-    table.rows.push_back({.label = method->label, .values = {}, .remark = remark(*method)});
+    table.rows.push_back({.label = method->label, .remark = remark(*method)});
     if (with_verdicts && !method->losses.empty()) table.rows.back().verdict = method->verdict;
   }
   for (const ValueColumn& one : columns) {

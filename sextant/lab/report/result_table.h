@@ -21,7 +21,7 @@ struct ResultTable {
   };
   struct Row {
     std::string label;
-    std::vector<std::optional<MeanInterval>> values;  // one per column
+    std::vector<std::optional<MeanInterval>> values = {};  // one per column
     std::optional<Verdict> verdict = {};
     std::string remark = {};              // "(1 of 3 diverged)", or empty
     std::vector<std::string> notes = {};  // to the values: one per column

@@ -109,8 +109,6 @@ chart::HeatMap heat_map(const RetrievalScores& scores, std::string title) {
                      .y = {.label = ""},
                      .value = {.label = "score", .unit = "%", .low = 0, .high = 100},
                      .columns = {.count = static_cast<int64_t>(scores.lengths.size())},
-                     .rows = {},
-                     .values = {},
                      .height = 300};
   for (const int64_t length : scores.lengths) map.columns.names.push_back(std::to_string(length));
   return map;

@@ -113,10 +113,7 @@ RetrievalSample retrieval_sample(const JsonFields& fields) {
                          .depth = fields.optional_number("depth", 0, 1),
                          .sample = fields.integer("sample", 0, kMost),
                          .tokens = fields.integer("tokens", 0, kMost),
-                         .score = {},
-                         .expected = {},
-                         .answer = fields.string("answer"),
-                         .unscored = {}};
+                         .answer = fields.string("answer")};
   fields.read("expected", sample.expected);
   if (fields.at("score").is_null())
     sample.unscored = fields.string("unscored");

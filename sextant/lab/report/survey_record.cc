@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/report.h"
@@ -52,7 +53,7 @@ SurveyRecord record_of_arms(const fs::path& folder, const std::vector<fs::path>&
   std::vector<ArmResult> done;
   for (const fs::path& one : results) done.push_back(read_result(one));
   const auto bigrams = recorded_bigrams(results.front().parent_path(), settings);
-  record.findings = findings_of(done, settings, {.bigrams = bigrams, .defaults = {}});
+  record.findings = findings_of(done, settings, {.bigrams = bigrams});
   return record;
 }
 
@@ -183,7 +184,7 @@ std::optional<CheckedClaim> claim_of(const JsonFields& fields) {
     for (const Claim& claim : subject.claims) {
       const bool same =
           claim.text == fields.string("claim") && key(claim.measure) == fields.string("measure");
-      if (same) found = CheckedClaim{.claim = claim, .measured = {}};
+      if (same) found = CheckedClaim{.claim = claim};
     }
   }
   if (!found) return {};
@@ -222,6 +223,42 @@ std::vector<MethodResult> without_measures(std::span<const ArmResult> results,
     if (!std::ranges::all_of(method.seeds, has_none)) std::erase_if(method.seeds, has_none);
   }
   return methods;
+}
+
+// The same of an object in the form of results.json. Counts the recorded claims that this version
+// does not know.
+Findings recorded_findings(const JsonFields& file, int64_t& unknown_claims) {
+  const auto settings = file.at("settings").get<Settings>();
+  std::vector<ArmResult> results;
+  for (const json& arm : file.at("arms")) results.push_back(arm.get<ArmResult>());
+  const std::optional<LearningReference> reference = reference_of(file);
+  const bool is_measured = std::ranges::all_of(results, [](const ArmResult& result) {
+    return result.diverged || !result.lengths.empty() || !result.retrieval.empty();
+  });
+  Findings findings{.settings = settings, .results = results};
+  if (is_measured) {
+    Background background;
+    if (reference && reference->name == "bigrams")
+      background.bigrams = BigramLoss{.mean = reference->loss};
+    findings = findings_of(results, settings, background);
+  } else {
+    findings.methods = without_measures(results, settings);
+    read_summary(file, findings);
+  }
+  if (file.has("verdicts")) {
+    for (const json& row : file.at("verdicts"))
+      read_verdict(JsonFields(row, file.where() + ": verdicts"), findings);
+    findings.reference = reference;
+    if (is_measured) findings.rankings = rankings(findings.methods, settings);
+  }
+  if (!file.has("claims")) return findings;
+  findings.claims.clear();
+  for (const json& row : file.at("claims")) {
+    const auto claim = claim_of(JsonFields(row, file.where() + ": claims"));
+    if (claim) findings.claims.push_back(*claim);
+    unknown_claims += claim ? 0 : 1;
+  }
+  return findings;
 }
 
 }  // namespace
@@ -279,40 +316,6 @@ void keep_methods(SurveyRecord& record, const std::vector<std::string>& labels) 
     kept.push_back(*method);
   }
   if (!labels.empty()) all = std::move(kept);
-}
-
-Findings recorded_findings(const JsonFields& file, int64_t& unknown_claims) {
-  const auto settings = file.at("settings").get<Settings>();
-  std::vector<ArmResult> results;
-  for (const json& arm : file.at("arms")) results.push_back(arm.get<ArmResult>());
-  const std::optional<LearningReference> reference = reference_of(file);
-  const bool is_measured = std::ranges::all_of(results, [](const ArmResult& result) {
-    return result.diverged || !result.lengths.empty() || !result.retrieval.empty();
-  });
-  Findings findings{.settings = settings, .results = results, .methods = {}};
-  if (is_measured) {
-    Background background;
-    if (reference && reference->name == "bigrams")
-      background.bigrams = BigramLoss{.mean = reference->loss, .blocks = {}};
-    findings = findings_of(results, settings, background);
-  } else {
-    findings.methods = without_measures(results, settings);
-    read_summary(file, findings);
-  }
-  if (file.has("verdicts")) {
-    for (const json& row : file.at("verdicts"))
-      read_verdict(JsonFields(row, file.where() + ": verdicts"), findings);
-    findings.reference = reference;
-    if (is_measured) findings.rankings = rankings(findings.methods, settings);
-  }
-  if (!file.has("claims")) return findings;
-  findings.claims.clear();
-  for (const json& row : file.at("claims")) {
-    const auto claim = claim_of(JsonFields(row, file.where() + ": claims"));
-    if (claim) findings.claims.push_back(*claim);
-    unknown_claims += claim ? 0 : 1;
-  }
-  return findings;
 }
 
 }  // namespace sextant::lab

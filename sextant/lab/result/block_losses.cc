@@ -30,6 +30,11 @@ std::vector<double> numbers(const JsonFields& fields, const char* name, double l
   return found;
 }
 
+// The mean of values[n] - reference[n] over blocks, and its standard error; both have at least 2.
+Mean mean_difference(std::span<const double> values, std::span<const double> reference) {
+  return mean_of_blocks(paired_differences(values, reference));
+}
+
 }  // namespace
 
 Mean mean_of_blocks(std::span<const double> values) {
@@ -40,10 +45,6 @@ Mean mean_of_blocks(std::span<const double> values) {
   for (const double value : values) squares += (value - mean.value) * (value - mean.value);
   mean.error = std::sqrt(squares / (count - 1) / count);
   return mean;
-}
-
-Mean mean_difference(std::span<const double> values, std::span<const double> reference) {
-  return mean_of_blocks(differences(values, reference));
 }
 
 std::vector<AtLength> at_lengths(std::span<const int64_t> lengths,
@@ -71,7 +72,7 @@ Extension extension_of(ModelEvaluation model, const std::vector<CandidateLosses>
   };
   const CandidateLosses& best = *std::ranges::min_element(losses, {}, far);
   const BlockLosses& plain = losses.front().blocks.at(trained);
-  Extension extension{.model = std::move(model), .candidates = {}};
+  Extension extension{.model = std::move(model)};
   for (const CandidateLosses& each : losses) {
     MeasuredCandidate measured{.candidate = each.candidate,
                                .lengths = at_lengths(lengths, each.blocks, trained),

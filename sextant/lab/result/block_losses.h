@@ -25,9 +25,6 @@ struct BlockLosses {
 // independent.
 Mean mean_of_blocks(std::span<const double> values);
 
-// The mean of values[n] - reference[n] over blocks, and its standard error; both have at least 2.
-Mean mean_difference(std::span<const double> values, std::span<const double> reference);
-
 // One entry per length, from the losses of the same blocks at each; changes are against
 // lengths[reference].
 std::vector<AtLength> at_lengths(std::span<const int64_t> lengths,
@@ -36,7 +33,7 @@ std::vector<AtLength> at_lengths(std::span<const int64_t> lengths,
 // Compares the candidates of `sextant extend` by their losses on the same blocks.
 struct CandidateLosses {
   StretchCandidate candidate;
-  std::vector<BlockLosses> blocks;  // one per length of the model
+  std::vector<BlockLosses> blocks = {};  // one per length of the model
   ByPosition by_position = {};
   double seconds = 0;  // of all its forward passes; 0: not known
 };

@@ -59,14 +59,14 @@ json with_rotation(json config, const Rotation& rotation, int64_t length) {
 
 Words written(const ReadRopeConfig& read, const std::string& to) {
   try {
-    return {.text = write_rope_config(read, to), .obstacle = {}};
+    return {.text = write_rope_config(read, to)};
   } catch (const Error& error) {
-    return {.text = {}, .obstacle = error.what()};
+    return {.obstacle = error.what()};
   }
 }
 
 EngineWords no_words(const std::string& obstacle) {
-  const Words none{.text = {}, .obstacle = obstacle};
+  const Words none{.obstacle = obstacle};
   return {.hugging_face = none, .vllm = none, .llama_cpp = none};
 }
 
@@ -84,7 +84,7 @@ EngineWords engine_words(const Checkpoint& checkpoint, const StretchCandidate& c
     const std::string config = read.json.empty() ? write_rope_config(read, "hf5") : read.json;
     const json changed = with_rotation(json::parse(config), *rotation, length);
     const ReadRopeConfig stretched = read_rope_config_bytes(changed.dump(2) + "\n", {});
-    EngineWords words{.hugging_face = {.text = changed.dump(2) + "\n", .obstacle = {}},
+    EngineWords words{.hugging_face = {.text = changed.dump(2) + "\n"},
                       .vllm = written(stretched, "vllm"),
                       .llama_cpp = written(stretched, "llama.cpp")};
     return words;

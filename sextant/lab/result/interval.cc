@@ -39,7 +39,8 @@ MeanInterval interval95(std::span<const double> values) {
           .half = student(values.size() - 1) * std::sqrt(squares / (count - 1) / count)};
 }
 
-std::vector<double> differences(std::span<const double> values, std::span<const double> minus) {
+std::vector<double> paired_differences(std::span<const double> values,
+                                       std::span<const double> minus) {
   if (values.size() != minus.size()) return {};
   std::vector<double> result;
   for (size_t n = 0; n < values.size(); ++n) result.push_back(values[n] - minus[n]);

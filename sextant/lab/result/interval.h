@@ -24,7 +24,8 @@ struct MeanInterval {
 MeanInterval interval95(std::span<const double> values);
 
 // The elements of `values` minus those of `minus`; empty if there are more of one.
-std::vector<double> differences(std::span<const double> values, std::span<const double> minus);
+std::vector<double> paired_differences(std::span<const double> values,
+                                       std::span<const double> minus);
 
 // Interval of the difference of two shares, that of `ours` minus that of `theirs`. Both hold
 // answers to the same questions in the same order, '1' for a right one. Following Agresti and Min

@@ -35,7 +35,7 @@ struct AtDistance {
   // Share of right answers; 1/16 by chance in both tasks. The error is that of (right + 2) of
   // (sequences + 4) (Agresti and Coull 1998): 128 right answers of 128 have an error of 0.01
   // instead of 0.
-  Mean accuracy;
+  Mean accuracy = {};
   // One character per sequence, '1' for a right answer and '0' for a wrong one; the sequences are
   // the same for all methods. Empty in results of versions that kept only the share.
   std::string right = {};

@@ -164,7 +164,7 @@ std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best
     if (n == best || !allowed(extension.candidates[n])) continue;
     const std::vector<double> here = cost_by_block(extension, extension.candidates[n]);
     if (here.size() < 2 || here.size() != blocks.size()) continue;
-    const MeanInterval interval = interval95(differences(here, blocks));
+    const MeanInterval interval = interval95(paired_differences(here, blocks));
     if (interval.low() <= 0) ties.push_back({.candidate = n, .behind = interval});
   }
   std::ranges::stable_sort(ties, {},
@@ -188,7 +188,7 @@ std::string against(const MeasuredCandidate& candidate, const MeasuredCandidate&
   const std::vector<double>&ours = candidate.lengths.back().sliding_blocks,
         &theirs = direct.lengths.back().sliding_blocks;
   if (ours.size() < 2 || ours.size() != theirs.size() || &candidate == &direct) return "";
-  return fmt::format(" ({}, 95 %)", signed_fixed(interval95(differences(ours, theirs))));
+  return fmt::format(" ({}, 95 %)", signed_fixed(interval95(paired_differences(ours, theirs))));
 }
 
 // Explains why candidates with a lower loss at the longest length are not recommended; ties are
@@ -227,7 +227,7 @@ std::vector<StretchCandidate> stretch_candidates(const std::string& rope_options
 Recommendation recommend(const Extension& extension) {
   const int64_t trained = extension.model.reference;
   // Candidate 0 is the unchanged model, which sees the whole sequence, so there is a best one.
-  Recommendation found{.best = best_of(extension, sees_all).value(), .writable = {}, .reason = ""};
+  Recommendation found{.best = best_of(extension, sees_all).value(), .reason = ""};
   found.writable = best_of(extension, [](const MeasuredCandidate& candidate) {
     return candidate.candidate.in_hugging_face && sees_all(candidate);
   });

@@ -104,7 +104,7 @@ class Losses {
       each.sliding.resize(count);
     }
     std::vector<std::vector<double>> bins;  // by bin, then by block
-    CandidateLosses losses{.candidate = candidate, .blocks = {}, .by_position = {.bin = kBin}};
+    CandidateLosses losses{.candidate = candidate, .by_position = {.bin = kBin}};
     for_each_record(
         measurement_, measurement_.arms.at(n), records(), [&](const JsonFields& fields) {
           const LossRecord record = loss_record(fields, lengths, blocks());

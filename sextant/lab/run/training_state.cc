@@ -54,7 +54,7 @@ TrainingState parse_payload(int64_t step, std::string_view payload) {
   ByteReader in(kWhat, payload);
   const auto index_bytes = in.number<uint64_t>("index length");
   const json index = checked_json(std::string(in.take("index", index_bytes)), "checkpoint: index");
-  TrainingState state{.step = step, .belongs_to = {}, .sections = {}};
+  TrainingState state{.step = step};
   JsonFields fields(index, "checkpoint: index");
   fields.read("belongs_to", state.belongs_to);
   for (const json& entry : fields.at("sections")) {

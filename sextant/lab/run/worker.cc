@@ -148,20 +148,13 @@ Ending Worker::finish(std::string& why) {
     why = fmt::format("signal {} ({})", signal, ::strsignal(signal));
     return Ending::kFailed;
   }
-  switch (WEXITSTATUS(status)) {
-    case 0:
-      return Ending::kDone;
-    case kStoppedStatus:
-      return Ending::kStopped;
-    case kBusyStatus:
-      return Ending::kBusy;
-    case kCannotWriteStatus:
-      if (!failure_.empty()) return Ending::kCannotWrite;
-      [[fallthrough]];
-    default:
-      why = fmt::format("exit status {}", WEXITSTATUS(status));
-      return Ending::kFailed;
-  }
+  const int exit = WEXITSTATUS(status);
+  if (exit == 0) return Ending::kDone;
+  if (exit == kStoppedStatus) return Ending::kStopped;
+  if (exit == kBusyStatus) return Ending::kBusy;
+  if (exit == kCannotWriteStatus && !failure_.empty()) return Ending::kCannotWrite;
+  why = fmt::format("exit status {}", exit);
+  return Ending::kFailed;
 }
 
 std::string last_line(const std::filesystem::path& log) {

@@ -28,8 +28,8 @@ double mean_of(std::span<const float> values) {
 
 // The scores of one block at one length.
 struct BlockScores {
-  std::vector<float> losses;       // of the bytes that are scored when the block is cut into pieces
-  std::vector<int64_t> positions;  // in the block, of each of these
+  std::vector<float> losses;  // of the bytes that are scored when the block is cut into pieces
+  std::vector<int64_t> positions = {};  // in the block, of each of these
   double sliding = 0;
 };
 
@@ -125,7 +125,7 @@ namespace {
 
 BlockScores causal_scores(const Decoder& decoder, std::string_view block, int64_t length,
                           const Scoring& scoring) {
-  BlockScores scores{.losses = losses(decoder, block, length, scoring.reading), .positions = {}};
+  BlockScores scores{.losses = losses(decoder, block, length, scoring.reading)};
   scores.positions.resize(scores.losses.size());
   std::iota(scores.positions.begin(), scores.positions.end(), 0);
   scores.sliding = mean_of(std::span(scores.losses).last(static_cast<size_t>(scoring.stride)));
@@ -161,8 +161,7 @@ BlockScores masked_scores(const Decoder& decoder, std::string_view block, size_t
   const int64_t pass = static_cast<int64_t>(n) % kMaskPasses;
   const at::Tensor hidden = passes.eq(pass).view({count / length, length});
   BlockScores scores{
-      .losses = losses_of_hidden(decoder, text.view({count / length, length}), hidden, hidden),
-      .positions = {}};
+      .losses = losses_of_hidden(decoder, text.view({count / length, length}), hidden, hidden)};
   for (int64_t place = 0; place < count; ++place) {
     if (drawn[static_cast<size_t>(place)] == pass) scores.positions.push_back(place);
   }
@@ -231,7 +230,7 @@ std::vector<AtDistance> accuracies(const Decoder& decoder, Task task,
   std::vector<AtDistance> all;
   for (const int64_t length : options.lengths) {
     for (const int64_t distance : asked_distances(task, length, options))
-      all.push_back({.length = length, .distance = distance, .accuracy = {}});
+      all.push_back({.length = length, .distance = distance});
   }
   int64_t done = 0;
   for (AtDistance& at : all) {

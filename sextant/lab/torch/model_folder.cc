@@ -85,41 +85,26 @@ at::Tensor rows_of(const at::Tensor& parameter, const TensorMapping& place) {
 // Converts a parameter to a tensor of the file.
 at::Tensor in_file(const TensorMapping& place, const at::Tensor& parameter,
                    const ModelConfig& config) {
-  switch (place.form) {
-    case Form::kZeros:
-      return at::zeros(place.shape);
-    case Form::kTransposed:
-      return parameter.t().contiguous();
-    case Form::kScaled:
-      return parameter * embedding_scale(config);
-    case Form::kInterleaved:
-      return rows_of(parameter, place).index_select(0, order_of(config, place.shape[0]));
-    case Form::kRows:
-      break;
-  }
-  return rows_of(parameter, place).contiguous();
+  if (place.form == Form::kZeros) return at::zeros(place.shape);
+  if (place.form == Form::kTransposed) return parameter.t().contiguous();
+  if (place.form == Form::kScaled) return parameter * embedding_scale(config);
+  const at::Tensor rows = rows_of(parameter, place);
+  if (place.form == Form::kRows) return rows.contiguous();
+  return rows.index_select(0, order_of(config, place.shape[0]));
 }
 
 // The inverse of in_file(): copies a tensor of the file into the parameter.
 void from_file(const TensorMapping& place, const at::Tensor& tensor, const at::Tensor& parameter,
                const ModelConfig& config) {
-  switch (place.form) {
-    case Form::kZeros:
-      if (tensor.count_nonzero().item<int64_t>() != 0)
-        fail("weights: " + place.tensor + ": expected zeros, as there are no biases here");
-      return;
-    case Form::kScaled:  // a second copy, see fill()
-      return;
-    case Form::kTransposed:
-      parameter.copy_(tensor.t());
-      return;
-    case Form::kInterleaved:
-      rows_of(parameter, place)
-          .copy_(tensor.index_select(0, at::argsort(order_of(config, place.shape[0]))));
-      return;
-    case Form::kRows:
-      rows_of(parameter, place).copy_(tensor);
+  if (place.form == Form::kZeros && tensor.count_nonzero().item<int64_t>() != 0)
+    fail("weights: " + place.tensor + ": expected zeros, as there are no biases here");
+  if (place.form == Form::kTransposed) parameter.copy_(tensor.t());
+  if (place.form == Form::kRows) rows_of(parameter, place).copy_(tensor);
+  if (place.form == Form::kInterleaved) {
+    const at::Tensor order = at::argsort(order_of(config, place.shape[0]));
+    rows_of(parameter, place).copy_(tensor.index_select(0, order));
   }
+  // kScaled is a second copy, see fill().
 }
 
 at::ScalarType type_of(const TensorBytes& tensor) {

@@ -156,8 +156,9 @@ void append(const std::vector<std::vector<std::vector<double>>>& tiles,
   }
 }
 
-}  // namespace
-
+// [queries, width]: the method's output for an input of zeros or, if that is zero, of ones; empty
+// if the method leaves the input unchanged. Methods that read token ids get id 0 at every position.
+// Parameters are float64.
 std::vector<double> added_by(const Method& method, const ModelShape& shape, const Layout& layout,
                              Parameters parameters) {
   Layout applied = layout;
@@ -172,6 +173,8 @@ std::vector<double> added_by(const Method& method, const ModelShape& shape, cons
   return {};
 }
 
+// [heads, queries, keys]: the score of each query and key, all of which are the same vector within
+// a head. NaN marks a masked key.
 // The output of attention with the identity as values is the weights p; the scores are log p + lse.
 std::vector<double> scores_by(const Method& method, const ModelShape& shape, const Layout& layout,
                               Parameters parameters) {
@@ -194,6 +197,8 @@ std::vector<double> scores_by(const Method& method, const ModelShape& shape, con
   const auto [weights, lse] = attend(operands);
   return numbers((at::log(weights) + lse.unsqueeze(3)).masked_fill(weights == 0, std::nan("")));
 }
+
+}  // namespace
 
 ProbedEncoding probe_encoding(const EncodingRequest& request) {
   const at::NoGradGuard no_gradients;

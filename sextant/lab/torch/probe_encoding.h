@@ -14,17 +14,6 @@ namespace sextant::lab {
 // See Plugin::encode. Throws Error if the method refuses the options or the sizes.
 ProbedEncoding probe_encoding(const EncodingRequest& request);
 
-// [queries, width]: the method's output for an input of zeros or, if that is zero, of ones; empty
-// if the method leaves the input unchanged. Methods that read token ids get id 0 at every position.
-// Parameters are float64.
-std::vector<double> added_by(const Method& method, const ModelShape& shape, const Layout& layout,
-                             Parameters parameters);
-
-// [heads, queries, keys]: the score of each query and key, all of which are the same vector within
-// a head. NaN marks a masked key.
-std::vector<double> scores_by(const Method& method, const ModelShape& shape, const Layout& layout,
-                              Parameters parameters);
-
 // Samples of a trained encoding for figures: its scores by distance, or its position vectors and
 // their cosines. They are of the decoder's method with the decoder's parameters. scores: for the
 // last position of a sequence of `length`, at all distances below 64 and at increasingly sparse

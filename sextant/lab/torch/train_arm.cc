@@ -30,10 +30,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // The bytes of rank 0, on all ranks.
 std::string of_rank_0(const Group& group, std::string bytes) {
   const at::Tensor size = at::full({1}, static_cast<int64_t>(bytes.size()), at::kLong);
@@ -206,6 +202,10 @@ ArmTask task_of(const json& file, const std::string& what, const fs::path& direc
 
 ArmTask read_task(const fs::path& directory) {
   return task_of(read_json(directory / kArmFile), (directory / kArmFile).string(), directory);
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 double training_work(const ArmTask& task) {

@@ -4,6 +4,7 @@
 // fields are required.
 #include "sextant/models/hugging_face/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <variant>
@@ -110,23 +111,17 @@ void read_positions(const json& json, const JsonFields& fields, Family family,
   const int64_t length =
       fields.optional_integer(facts_of(family).key("length"), 1, kMost).value_or(0);
   config.train_length = length;
-  switch (family) {
-    case Family::kMpt:
-      return read_alibi(fields, config);
-    case Family::kGpt2:
-      config.method = "learned";
-      config.options = nlohmann::json{{"rows", fields.integer("n_positions", 1, kMost)}}.dump();
-      return;
-    case Family::kSmolLm3:
-      for (const int64_t turns : fields.optional_integers("no_rope_layers", 0, 1)) {
-        if (turns != 0) fields.refuse("no_rope_layers", "0 for every layer");
-      }
-      if (!fields.has("no_rope_layers")) fields.refuse("no_rope_layers", "0 for every layer");
-      config.method = "none";
-      return;
-    default:
-      return read_rope(json, fields, family, config);
+  if (family == Family::kMpt) return read_alibi(fields, config);
+  if (family == Family::kGpt2) {
+    config.method = "learned";
+    config.options = nlohmann::json{{"rows", fields.integer("n_positions", 1, kMost)}}.dump();
+    return;
   }
+  if (family != Family::kSmolLm3) return read_rope(json, fields, family, config);
+  config.method = "none";
+  const std::vector<int64_t> turns = fields.optional_integers("no_rope_layers", 0, 1);
+  if (!fields.has("no_rope_layers") || std::ranges::count(turns, 1) > 0)
+    fields.refuse("no_rope_layers", "0 for every layer");
 }
 
 void read_own_words(const JsonFields& fields, ModelConfig& config) {
@@ -176,6 +171,59 @@ json sizes(const ModelConfig& config, const FamilyFacts& facts) {
   return out;
 }
 
+int64_t rotary_dim(const ModelConfig& config, const json& options) {
+  return options.at("dim").is_null() ? config.model.head_dim() : options.at("dim").get<int64_t>();
+}
+
+int64_t times(double factor, int64_t length) {
+  return static_cast<int64_t>(std::ceil(factor * static_cast<double>(length)));
+}
+
+// The longest sequence that a fixed stretch is made for.
+int64_t stretched_length(const Stretch& stretch, int64_t train_length) {
+  const double factor = std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.factor; }) return kind.factor;
+        return 1.0;
+      },
+      stretch);
+  return times(factor, train_length);
+}
+
+// The RopeConfig of complete options of rope; an NTK stretch becomes the base that it is equal to.
+// Throws Error for an invalid stretch.
+RopeConfig rope_config_of(const ModelConfig& config, const json& options) {
+  RopeConfig rope{.model_type = "",
+                  .head_dim = config.model.head_dim(),
+                  .rotary_dim = rotary_dim(config, options),
+                  .base = options.at("base").get<double>(),
+                  .max_length = config.train_length};
+  json stretch = options.at("stretch");
+  if (stretch.is_null()) return rope;
+  if (stretch.is_string()) stretch = scaling_of_words(stretch.get<std::string>(), "stretch");
+  rope.scaling = read_scaling(
+      stretch,
+      {.base = rope.base, .pairs = rope.rotary_dim / 2, .original_length = config.train_length},
+      "stretch");
+  const auto* fixed = std::get_if<Stretch>(&rope.scaling.stretch);
+  if (fixed == nullptr) {
+    const auto& dynamic = std::get<DynamicStretch>(rope.scaling.stretch);
+    // The other kinds take max_position_embeddings as the training length.
+    if (dynamic.growth == Growth::kStep)
+      rope.max_length = times(dynamic.factor, config.train_length);
+    return rope;
+  }
+  rope.max_length = stretched_length(*fixed, config.train_length);
+  if (const auto* ntk = std::get_if<Ntk>(fixed); ntk != nullptr && rope.rotary_dim > 2) {
+    const auto dim = static_cast<double>(rope.rotary_dim);
+    rope.base *= std::pow(ntk->factor, dim / (dim - 2));
+    rope.scaling = {};
+  }
+  // ByParts and llama3 are two names of one formula.
+  if (std::holds_alternative<ByParts>(*fixed)) rope.scaling.type = "llama3";
+  return rope;
+}
+
 json with_rope(json out, const ModelConfig& config, const json& options) {
   return write_hugging_face(std::move(out), {rope_config_of(config, options)}, 4);
 }
@@ -215,27 +263,6 @@ json with_positions(json out, const ModelConfig& config, Family family) {
                    windowed ? complete_options("rope", options.at("options")) : options);
 }
 
-using nlohmann::json;
-
-int64_t rotary_dim(const ModelConfig& config, const json& options) {
-  return options.at("dim").is_null() ? config.model.head_dim() : options.at("dim").get<int64_t>();
-}
-
-int64_t times(double factor, int64_t length) {
-  return static_cast<int64_t>(std::ceil(factor * static_cast<double>(length)));
-}
-
-// The longest sequence that a fixed stretch is made for.
-int64_t stretched_length(const Stretch& stretch, int64_t train_length) {
-  const double factor = std::visit(
-      [](const auto& kind) {
-        if constexpr (requires { kind.factor; }) return kind.factor;
-        return 1.0;
-      },
-      stretch);
-  return times(factor, train_length);
-}
-
 }  // namespace
 
 ReadConfig read_config(const json& json) {
@@ -246,7 +273,7 @@ ReadConfig read_config(const json& json) {
     fields.refuse(
         "model_type",
         "one of llama, mistral, smollm3, arcee, stablelm, starcoder2, mpt, gpt2 and sextant");
-  ReadConfig read{.config = {}, .family = *family};
+  ReadConfig read{.family = *family};
   if (*family == Family::kOwn) {
     if (!json.contains("sextant")) fields.refuse("sextant", "an object");
     read.config = json.at("sextant").get<ModelConfig>();
@@ -305,38 +332,6 @@ std::string rotary_obstacle(const ModelConfig& config, const json& options, bool
     return error.what();
   }
   return "";
-}
-
-RopeConfig rope_config_of(const ModelConfig& config, const json& options) {
-  RopeConfig rope{.model_type = "",
-                  .head_dim = config.model.head_dim(),
-                  .rotary_dim = rotary_dim(config, options),
-                  .base = options.at("base").get<double>(),
-                  .max_length = config.train_length};
-  json stretch = options.at("stretch");
-  if (stretch.is_null()) return rope;
-  if (stretch.is_string()) stretch = scaling_of_words(stretch.get<std::string>(), "stretch");
-  rope.scaling = read_scaling(
-      stretch,
-      {.base = rope.base, .pairs = rope.rotary_dim / 2, .original_length = config.train_length},
-      "stretch");
-  const auto* fixed = std::get_if<Stretch>(&rope.scaling.stretch);
-  if (fixed == nullptr) {
-    const auto& dynamic = std::get<DynamicStretch>(rope.scaling.stretch);
-    // The other kinds take max_position_embeddings as the training length.
-    if (dynamic.growth == Growth::kStep)
-      rope.max_length = times(dynamic.factor, config.train_length);
-    return rope;
-  }
-  rope.max_length = stretched_length(*fixed, config.train_length);
-  if (const auto* ntk = std::get_if<Ntk>(fixed); ntk != nullptr && rope.rotary_dim > 2) {
-    const auto dim = static_cast<double>(rope.rotary_dim);
-    rope.base *= std::pow(ntk->factor, dim / (dim - 2));
-    rope.scaling = {};
-  }
-  // ByParts and llama3 are two names of one formula.
-  if (std::holds_alternative<ByParts>(*fixed)) rope.scaling.type = "llama3";
-  return rope;
 }
 
 json rotary_options(const RopeConfig& rope) {
