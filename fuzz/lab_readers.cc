@@ -10,7 +10,7 @@
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/retrieval_scores.h"
 #include "sextant/lab/report/survey_record.h"
-#include "sextant/lab/result/records.h"
+#include "sextant/lab/result/block_losses.h"
 #include "sextant/lab/result/result.h"
 
 namespace sextant::fuzz {

@@ -21,9 +21,8 @@ std::string reason_of(const std::exception& error) {
     return "there is not enough memory";
   }
   if (what.starts_with("[json.exception")) return "expected values of other types or sizes";
-  if (dynamic_cast<const std::out_of_range*>(&error) != nullptr) {
+  if (dynamic_cast<const std::out_of_range*>(&error) != nullptr)
     return "expected other numbers of values";
-  }
   // libtorch adds the frames of its stack.
   return what.substr(0, what.find("\nException raised from"));
 }

@@ -31,9 +31,8 @@ std::optional<char32_t> take_code_point(std::string_view& text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
   char32_t code = length == 1 ? lead : lead & (0xffU >> (length + 1));
-  for (const char c : text.substr(1, length - 1)) {
+  for (const char c : text.substr(1, length - 1))
     code = code << 6 | (static_cast<unsigned char>(c) & 0x3fU);
-  }
   // Encodes again and compares, which detects every error: a stray byte, an overlong form, a
   // truncated sequence.
   std::string again;

@@ -12,27 +12,13 @@ namespace sextant::chart {
 namespace {
 
 double forwards(Scale scale, double value) {
-  switch (scale) {
-    case Scale::kLinear:
-      return value;
-    case Scale::kLog10:
-      return std::log10(value);
-    case Scale::kLog2:
-      return std::log2(value);
-  }
-  return value;
+  if (scale == Scale::kLinear) return value;
+  return scale == Scale::kLog10 ? std::log10(value) : std::log2(value);
 }
 
 double backwards(Scale scale, double value) {
-  switch (scale) {
-    case Scale::kLinear:
-      return value;
-    case Scale::kLog10:
-      return std::pow(10.0, value);
-    case Scale::kLog2:
-      return std::exp2(value);
-  }
-  return value;
+  if (scale == Scale::kLinear) return value;
+  return scale == Scale::kLog10 ? std::pow(10.0, value) : std::exp2(value);
 }
 
 // Below these lengths, absolute and relative, steps between ticks would be lost in rounding.
@@ -64,9 +50,8 @@ std::vector<Tick> linear_ticks(Range range, int wanted) {
   const double step = nice_step(length, wanted);
   std::vector<Tick> out;
   const double slack = 1e-9 * length;
-  for (double n = std::ceil((range.low - slack) / step); n * step <= range.high + slack; ++n) {
+  for (double n = std::ceil((range.low - slack) / step); n * step <= range.high + slack; ++n)
     out.push_back({n * step, tick_label(n * step, step)});
-  }
   return out;
 }
 
@@ -103,10 +88,9 @@ void Extent::add(double value) {
 Range shown_range(const Axis& axis, const Extent& extent, double padding, std::string_view what) {
   const bool log = axis.scale != Scale::kLinear;
   const auto check = [&](double value) {
-    if (!std::isfinite(value) || (log && value <= 0)) {
+    if (!std::isfinite(value) || (log && value <= 0))
       fail(fmt::format("{}: expected {}, but got {}", what,
                        log ? "values above 0 on a logarithmic axis" : "finite limits", value));
-    }
   };
   Range seen = log ? Range{1, 10} : Range{0, 1};
   if (!extent.empty()) {
@@ -126,10 +110,9 @@ Range shown_range(const Axis& axis, const Extent& extent, double padding, std::s
   Range range = {backwards(axis.scale, low), backwards(axis.scale, high)};
   if (axis.low) check(range.low = *axis.low);
   if (axis.high) check(range.high = *axis.high);
-  if (too_narrow(range.low, range.high) || !std::isfinite(range.high - range.low)) {
+  if (too_narrow(range.low, range.high) || !std::isfinite(range.high - range.low))
     fail(fmt::format("{}: expected a range with room for ticks, but got {} to {}", what, range.low,
                      range.high));
-  }
   return range;
 }
 

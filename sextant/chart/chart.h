@@ -71,10 +71,10 @@ struct Cells {
 struct HeatMap {
   std::string title;
   std::string subtitle;
-  Axis x, y;   // columns and rows: label and unit
-  Axis value;  // of the colour bar: label, unit, low and high
-  Cells columns, rows;
-  std::vector<double> values;  // row-major, top row first; NaN, infinity: no value
+  Axis x = {}, y = {};  // columns and rows: label and unit
+  Axis value;           // of the colour bar: label, unit, low and high
+  Cells columns = {}, rows = {};
+  std::vector<double> values = {};  // row-major, top row first; NaN, infinity: no value
   Colours colours = Colours::kSequential;
   int width = 640, height = 440;  // pixels; a square matrix is drawn square
   std::string name = {};          // of its part of a report (report.h)
@@ -104,7 +104,7 @@ struct PlaneChart {
   std::string subtitle;
   std::string x, y;      // labels of the axes
   std::string arc_name;  // the meaning of the shaded arcs; empty if there are none
-  std::vector<Panel> panels;
+  std::vector<Panel> panels = {};
   int width = 760;  // pixels; panels that do not fit side by side are stacked
 };
 
@@ -117,13 +117,10 @@ struct Panels {
   int width = 760;
 };
 
-// Standalone SVG documents that follow the viewer's light or dark mode.
-std::string svg(const LineChart& chart);
-std::string svg(const HeatMap& map);
-std::string svg(const PlaneChart& chart);
-std::string svg(const Panels& panels);
-
 using AnyChart = std::variant<LineChart, HeatMap, PlaneChart, Panels>;
+
+// A standalone SVG document that follows the viewer's light or dark mode.
+std::string svg(const AnyChart& chart);
 
 // The same as PNG bytes, with `zoom` pixels per SVG unit. Throws Error if rsvg-convert (Debian:
 // librsvg2-bin) is not installed.

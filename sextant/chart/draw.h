@@ -2,6 +2,7 @@
 // data of a chart do not fit together (chart.h).
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "sextant/chart/axis.h"
@@ -22,6 +23,15 @@ Drawing draw(const HeatMap& map, const Canvas& canvas);
 Drawing draw(const PlaneChart& chart, const Canvas& canvas);
 // Panels one above the other, as tall as they need.
 Drawing draw(const Panels& panels, const Canvas& canvas);
+
+// The same for any of them.
+Drawing drawing_of(const auto& chart, const Canvas& canvas) {
+  auto drawn = draw(chart, canvas);
+  if constexpr (requires { drawn.drawing; })
+    return std::move(drawn.drawing);
+  else
+    return drawn;
+}
 
 // The same checks, for output of the data alone.
 void check(const HeatMap& map);

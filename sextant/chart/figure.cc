@@ -1,9 +1,10 @@
-// Writes charts to files.
-//
-// The data of charts, as CSV and in NumPy's format.
+// Writes charts to files; and the data of charts, as CSV and in NumPy's format. Panels are drawn
+// one above the other here.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -11,7 +12,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/draw.h"
-#include "sextant/chart/raster.h"
+#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 #include "sextant/files/write_file.h"
 
@@ -20,30 +21,18 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"svg", "png", "csv", "npy"};
 
-// A drawing for light mode: a PNG cannot follow the viewer's mode.
 template <class Chart>
 Drawing on_paper(const Chart& chart) {
   Canvas canvas = {.width = chart.width};
   if constexpr (requires { chart.height; }) canvas.height = chart.height;
-  if constexpr (std::is_same_v<Chart, LineChart>) {
-    return draw(chart, canvas).drawing;
-  } else {
-    return draw(chart, canvas);
-  }
+  return drawing_of(chart, canvas);
 }
 
 template <class Chart>
 std::string content(const Chart& chart, Format format) {
-  switch (format) {
-    case Format::kSvg:
-      return svg(chart);
-    case Format::kPng:
-      return png(chart);
-    case Format::kCsv:
-      return csv(chart);
-    case Format::kNpy:
-      break;
-  }
+  if (format == Format::kSvg) return svg(chart);
+  if (format == Format::kPng) return png(chart);
+  if (format == Format::kCsv) return csv(chart);
   if constexpr (std::is_same_v<Chart, HeatMap>) {
     return npy(chart);
   } else {
@@ -58,6 +47,12 @@ std::string place(const Cells& cells, int64_t i) {
 
 }  // namespace
 
+std::string svg(const AnyChart& chart) {
+  return std::visit([](const auto& one) { return document(on_paper(one), one.title, true); },
+                    chart);
+}
+
+// A drawing for light mode: a PNG cannot follow the viewer's mode.
 std::string png(const AnyChart& chart, double zoom) {
   const auto drawn = [&](const auto& one) {
     return rasterise(document(on_paper(one), one.title, false), zoom);
@@ -105,9 +100,8 @@ std::string csv(const HeatMap& map) {
   size_t next = 0;
   for (int64_t row = 0; row < map.rows.count; ++row) {
     const std::string start = place(map.rows, row) + ",";
-    for (int64_t column = 0; column < map.columns.count; ++column) {
+    for (int64_t column = 0; column < map.columns.count; ++column)
       out += start + place(map.columns, column) + fmt::format(",{}\n", map.values[next++]);
-    }
   }
   return out;
 }
@@ -116,15 +110,13 @@ std::string csv(const PlaneChart& chart) {
   check(chart);
   std::string out = "panel,series,label,x,y,arc\n";
   for (const PlaneChart::Panel& panel : chart.panels) {
-    if (panel.arc > 0) {
+    if (panel.arc > 0)
       out +=
           fmt::format("{},{},,,,{}\n", csv_field(panel.name), csv_field(chart.arc_name), panel.arc);
-    }
     for (const PlaneChart::Series& series : panel.series) {
-      for (const PlaneChart::Point& point : series.points) {
+      for (const PlaneChart::Point& point : series.points)
         out += fmt::format("{},{},{},{},{},\n", csv_field(panel.name), csv_field(series.name),
                            csv_field(point.label), point.x, point.y);
-      }
     }
   }
   return out;
@@ -160,6 +152,36 @@ std::string npy(const HeatMap& map) {
   out += header;
   return out.append(reinterpret_cast<const char*>(map.values.data()),
                     map.values.size() * sizeof(double));
+}
+
+Drawing draw(const Panels& panels, const Canvas& canvas) {
+  Canvas inner = canvas;
+  inner.heading = true;
+  inner.square = false;
+  const auto draw_part = [&](auto part) -> Drawing {  // its subtitle is its only heading
+    part.title.clear();
+    inner.height = part.height;
+    return drawing_of(part, inner);
+  };
+  const auto draw_all = [&] {
+    std::vector<Drawing> parts;
+    for (const auto& part : panels.parts) parts.push_back(std::visit(draw_part, part));
+    return parts;
+  };
+  for (const Drawing& part : draw_all()) {
+    inner.left = std::max(inner.left, part.plot.left);
+    inner.right = std::max(inner.right, part.width - part.plot.right());
+  }
+  std::string body;
+  double top = 8;
+  if (canvas.heading) body += heading(panels.title, panels.subtitle, canvas.width, top);
+  const double start = top;
+  for (const Drawing& part : draw_all()) {
+    body += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", pixels(top), part.body);
+    top += part.height;
+  }
+  const Box plot = {inner.left, start, canvas.width - inner.left - inner.right, top - start};
+  return {canvas.width, static_cast<int>(std::ceil(top)), plot, std::move(body)};
 }
 
 }  // namespace sextant::chart

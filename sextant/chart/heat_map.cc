@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/raster.h"
+#include "sextant/chart/svg.h"
 #include "sextant/chart/text.h"
 
 namespace sextant::chart {
@@ -26,15 +26,13 @@ void check_side(const Cells& cells, const char* side) {
     fail(fmt::format("heat map: {}: {}: {}", side, field, what));
   };
   if (cells.count < 0) refuse("count", fmt::format("expected at least 0, but got {}", cells.count));
-  if (!std::isfinite(cells.first) || !std::isfinite(cells.step) || cells.step == 0) {
+  if (!std::isfinite(cells.first) || !std::isfinite(cells.step) || cells.step == 0)
     refuse("step", fmt::format("expected a finite start and a finite step other than 0, but got "
                                "{} and {}",
                                cells.first, cells.step));
-  }
-  if (!cells.names.empty() && static_cast<int64_t>(cells.names.size()) != cells.count) {
+  if (!cells.names.empty() && static_cast<int64_t>(cells.names.size()) != cells.count)
     refuse("names",
            fmt::format("expected none or {}, but got {}", cells.count, cells.names.size()));
-  }
 }
 
 // Colour indices of the picture: averages of blocks of cells, or repeated cells.
@@ -82,18 +80,16 @@ Picture picture(const HeatMap& map, Range range) {
           std::isnan(t) ? kTransparent : static_cast<uint8_t>(std::lround(t * (kLevels - 1)));
       line.insert(line.end(), static_cast<size_t>(across.repeat), index);
     }
-    for (int64_t k = 0; k < down.repeat; ++k) {
+    for (int64_t k = 0; k < down.repeat; ++k)
       out.indices.insert(out.indices.end(), line.begin(), line.end());
-    }
   }
   return out;
 }
 
 std::string image(const Box& box, const Picture& cells, Colours colours) {
   std::array<Colour, kLevels> palette;
-  for (size_t i = 0; i < kLevels; ++i) {
+  for (size_t i = 0; i < kLevels; ++i)
     palette[i] = colour(colours, static_cast<double>(i) / (kLevels - 1));
-  }
   const std::string png = encode_png({cells.width, cells.height, cells.indices, palette});
   return fmt::format(
       "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" "
@@ -193,9 +189,8 @@ bool has_gaps(const HeatMap& map) {
 // The width from the map to the edge of the picture: gap, bar and its labels.
 double bar_room(const HeatMap& map, Range range, double height) {
   double room = has_gaps(map) ? text_width(kNoValue, kTickSize) : 0;
-  for (const Tick& tick : ticks(map.value.scale, range, static_cast<int>(height / 55))) {
+  for (const Tick& tick : ticks(map.value.scale, range, static_cast<int>(height / 55)))
     room = std::max(room, text_width(tick.label, kTickSize));
-  }
   return kBarGap + kBarWidth + 16 + room;
 }
 
@@ -248,10 +243,9 @@ void check(const HeatMap& map) {
   const bool fits =
       columns == 0 ? cells == 0
                    : cells % columns == 0 && cells / columns == static_cast<size_t>(map.rows.count);
-  if (!fits) {
+  if (!fits)
     fail(fmt::format("heat map: values: expected {} rows of {}, but got {}", map.rows.count,
                      map.columns.count, cells));
-  }
 }
 
 Drawing draw(const HeatMap& map, const Canvas& canvas) {
@@ -301,11 +295,6 @@ Drawing draw(const HeatMap& map, const Canvas& canvas) {
   }
   const double height = plot.bottom() + reach + 30;
   return {canvas.width, static_cast<int>(std::ceil(height)), plot, std::move(body)};
-}
-
-std::string svg(const HeatMap& map) {
-  const Canvas canvas = {.width = map.width, .height = map.height};
-  return document(draw(map, canvas), map.title, true);
 }
 
 }  // namespace sextant::chart

@@ -43,9 +43,7 @@ class Sketch {
   std::string tip(std::string_view words) const { return canvas_.hover ? hover(words) : ""; }
 
   void draw_words(const LineLayout::Words& words) {
-    if (!words.words.empty()) {
-      body_ += text(words.x, words.y, Anchor::kStart, "small", words.words);
-    }
+    if (!words.words.empty()) body_ += text(words.x, words.y, Anchor::kStart, "small", words.words);
   }
 
   void draw_axes() {
@@ -97,10 +95,9 @@ class Sketch {
       lines += in_group(i, tip(series.name), path(i) + points(i));
     }
     body_ += lines + "</svg>\n";
-    if (!any) {
+    if (!any)
       body_ += text(plot_.left + plot_.width / 2, plot_.top + plot_.height / 2, Anchor::kMiddle,
                     "small", "no values to show");
-    }
   }
 
   std::string in_group(size_t i, std::string_view title, std::string_view content) const {
@@ -217,11 +214,10 @@ class Sketch {
       const End& end = ends[n];
       const bool any = !strokes_[end.series].empty();
       std::string label = tip(chart_.series[end.series].name) + "\n";
-      if (any) {
+      if (any)
         label += fmt::format("<path class=\"leader\" d=\"M{} {}L{} {}L{} {}\"/>\n",
                              pixels(end.x + 5), pixels(end.y), pixels(plot_.right() + 6),
                              pixels(end.y), pixels(x - 3), pixels(placed[n]));
-      }
       label += text(x, placed[n] + 4, Anchor::kStart, any ? "label" : "small",
                     shortened(end.words, kLabelSize, canvas_.width - x - 2));
       body_ += in_group(end.series, "", label);
@@ -240,11 +236,6 @@ class Sketch {
 
 LineDrawing draw(const LineChart& chart, const Canvas& canvas) {
   return Sketch(chart, canvas).finish();
-}
-
-std::string svg(const LineChart& chart) {
-  const Canvas canvas = {.width = chart.width, .height = chart.height};
-  return document(draw(chart, canvas).drawing, chart.title, true);
 }
 
 }  // namespace sextant::chart

@@ -22,10 +22,9 @@ void check(const Series& series) {
     fail("line chart: series \"" + series.name + "\": " + what);
   };
   const auto check_length = [&](const char* field, size_t length) {
-    if (length != series.x.size()) {
+    if (length != series.x.size())
       refuse(fmt::format("{}: expected as many values as x, {}, but got {}", field, series.x.size(),
                          length));
-    }
   };
   check_length("y", series.y.size());
   if (!series.low.empty() || !series.high.empty()) {
@@ -33,21 +32,18 @@ void check(const Series& series) {
     check_length("high", series.high.size());
   }
   for (size_t i = 0; i < series.x.size(); ++i) {
-    if (!std::isfinite(series.x[i])) {
+    if (!std::isfinite(series.x[i]))
       refuse(fmt::format("x[{}]: expected a finite number, but got {}", i, series.x[i]));
-    }
-    if (i > 0 && series.x[i] < series.x[i - 1]) {
+    if (i > 0 && series.x[i] < series.x[i - 1])
       refuse(fmt::format("x[{}]: expected at least {}, the value before it, but got {}", i,
                          series.x[i - 1], series.x[i]));
-    }
   }
 }
 
 void check(const Marker& marker) {
-  if (!std::isfinite(marker.x)) {
+  if (!std::isfinite(marker.x))
     fail(fmt::format("line chart: marker \"{}\": x: expected a finite number, but got {}",
                      marker.label, marker.x));
-  }
 }
 
 void find_ranges(const LineChart& chart, LineLayout& layout) {
@@ -186,9 +182,7 @@ LineLayout lay_out(const LineChart& chart, const Canvas& canvas) {
   LineLayout layout;
   find_ranges(chart, layout);
   double top = 8;
-  if (canvas.heading) {
-    layout.heading = heading(chart.title, chart.subtitle, canvas.width, top);
-  }
+  if (canvas.heading) layout.heading = heading(chart.title, chart.subtitle, canvas.width, top);
   const size_t labels = canvas.end_labels ? chart.series.size() : 0;
   const double room = kLabelSpacing * static_cast<double>(labels);
 
@@ -252,9 +246,8 @@ std::vector<std::vector<size_t>> strokes(std::span<const double> y,
     if (!drawing) out.emplace_back();
     drawing = true;
     size_t last = i;
-    while (last + 1 < y.size() && std::isfinite(y[last + 1]) && column(last + 1) == column(i)) {
+    while (last + 1 < y.size() && std::isfinite(y[last + 1]) && column(last + 1) == column(i))
       ++last;
-    }
     keep(y, i, last, out.back());
     i = last + 1;
   }

@@ -1,6 +1,6 @@
 // Each kind of block has its own markdown_of(); a Writer joins them with empty lines and keeps the
 // figures.
-#include "sextant/chart/markdown.h"
+#include "sextant/chart/report.h"
 
 #include <fmt/format.h>
 
@@ -145,27 +145,18 @@ std::string markdown_of(const Table& table) {
 
 std::string markdown_of(const NamedValues& settings) {
   Table table{.columns = {{"setting"}, {"value"}}};
-  for (const auto& [name, value] : settings.items) {
+  for (const auto& [name, value] : settings.items)
     table.rows.push_back({{.text = name, .is_code = true}, words(value)});
-  }
   return markdown_of(table);
 }
 
 std::string markdown_of(const Download& /*download*/) { return ""; }
 
 // Drawings for a wide screen and for a narrow one, of about the same shape.
-std::string drawn(const LineChart& chart) {
-  const LineDrawing wide = draw(chart, {.width = chart.width, .height = chart.height});
-  const LineDrawing narrow =
-      draw(chart, {.width = kNarrowWidth, .height = chart.height * kNarrowWidth / chart.width});
-  return document(wide.drawing, narrow.drawing, chart.title);
-}
-
-std::string drawn(const HeatMap& map) {
-  return document(
-      draw(map, {.width = map.width, .height = map.height}),
-      draw(map, {.width = kNarrowWidth, .height = map.height * kNarrowWidth / map.width}),
-      map.title);
+std::string drawn(const auto& chart) {
+  const int narrow = chart.height * kNarrowWidth / chart.width;
+  return document(drawing_of(chart, {.width = chart.width, .height = chart.height}),
+                  drawing_of(chart, {.width = kNarrowWidth, .height = narrow}), chart.title);
 }
 
 class Writer {
@@ -177,15 +168,14 @@ class Writer {
   }
   void add(const Section& section) {
     if (!section.heading.empty()) add("## " + escaped(section.heading) + "\n");
-    for (const ReportBlock& block : section.blocks) {
+    for (const ReportBlock& block : section.blocks)
       std::visit([&](const auto& one) { add_block(one); }, block);
-    }
   }
   Markdown take() { return std::move(out_); }
 
  private:
   void add_block(const auto& block) {
-    if constexpr (requires { drawn(block); }) {
+    if constexpr (requires { block.height; }) {
       const std::string file = folder_ + "/" + name_of(block) + ".svg";
       out_.figures.push_back({.file = file, .svg = drawn(block)});
       add(wrapped(fmt::format("![{}]({})", escaped(block.title), file)));

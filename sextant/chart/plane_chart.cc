@@ -103,9 +103,8 @@ std::string panel_body(const PlaneChart& chart, const PlaneChart::Panel& panel,
   out += text(circle.x - circle.radius - 34, circle.y - circle.radius - 38, Anchor::kStart, "",
               shortened(panel.name, 12, 2 * circle.radius + 68));
   if (panel.arc > 0) out += in_group(0, arc_of(circle, panel.arc_from, panel.arc));
-  for (size_t n = panel.series.size(); n-- > 0;) {
+  for (size_t n = panel.series.size(); n-- > 0;)
     out += points_of(panel.series[n], n, circle, hovers);
-  }
   if (!panel.series.empty() && !panel.series[0].points.empty() && !panel.series[0].vectors) {
     const PlaneChart::Point& first = panel.series[0].points[0];
     out += in_group(
@@ -129,17 +128,15 @@ std::string legend(const PlaneChart& chart, double& top, int width) {
     top += kLegendRow;
   };
   const auto& series = chart.panels[0].series;
-  for (size_t n = 0; n < series.size(); ++n) {
+  for (size_t n = 0; n < series.size(); ++n)
     add(in_group(n, fmt::format("<path class=\"point\" d=\"{}\"/>\n",
                                 point_path(look(n).shape, 22, top, 3.2))),
         series[n].name);
-  }
-  if (!chart.arc_name.empty()) {
+  if (!chart.arc_name.empty())
     add(in_group(0, fmt::format("<rect class=\"band\" x=\"14\" y=\"{}\" width=\"16\" "
                                 "height=\"9\"/>\n",
                                 pixels(top - 4.5))),
         chart.arc_name);
-  }
   return out;
 }
 
@@ -147,10 +144,9 @@ std::string legend(const PlaneChart& chart, double& top, int width) {
 
 void check(const PlaneChart& chart) {
   for (const PlaneChart::Panel& panel : chart.panels) {
-    if (!(panel.arc >= 0 && panel.arc <= 2 * std::numbers::pi)) {
+    if (!(panel.arc >= 0 && panel.arc <= 2 * std::numbers::pi))
       fail(fmt::format("plane chart: {}: arc: expected radians from 0 to 2 pi, but got {}",
                        panel.name, panel.arc));
-    }
     for (const PlaneChart::Series& series : panel.series) {
       for (const PlaneChart::Point& point : series.points) {
         if (std::abs(point.x) <= kFarthest && std::abs(point.y) <= kFarthest) continue;
@@ -184,10 +180,6 @@ Drawing draw(const PlaneChart& chart, const Canvas& canvas) {
   const Box plot = {0, start, static_cast<double>(canvas.width), top - start};
   if (!chart.panels.empty()) body += legend(chart, top, canvas.width);
   return {canvas.width, static_cast<int>(std::ceil(top)), plot, std::move(body)};
-}
-
-std::string svg(const PlaneChart& chart) {
-  return document(draw(chart, {.width = chart.width}), chart.title, true);
 }
 
 }  // namespace sextant::chart

@@ -1,4 +1,4 @@
-#include "sextant/chart/raster.h"
+#include "sextant/chart/svg.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -40,9 +40,8 @@ std::string contents(const File& file) {
   std::string out;
   std::array<char, 1 << 16> buffer;
   std::rewind(file.get());
-  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
+  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get()))
     out.append(buffer.data(), got);
-  }
   return out;
 }
 
@@ -102,14 +101,12 @@ std::string rasterise(const std::string& svg, double zoom) {
   if (!(zoom > 0 && zoom <= 16)) fail(fmt::format("png: zoom: expected 0 to 16, but got {}", zoom));
   const File in = scratch(svg), out = scratch(), err = scratch();
   const int status = run({"rsvg-convert", "--zoom", fmt::format("{}", zoom)}, in, out, err);
-  if (status == 127) {
+  if (status == 127)
     fail("png: expected the program rsvg-convert (package librsvg2-bin), but it is not installed");
-  }
   std::string picture = contents(out);
-  if (status != 0 || !picture.starts_with("\x89PNG")) {
+  if (status != 0 || !picture.starts_with("\x89PNG"))
     fail(fmt::format("png: rsvg-convert: expected a picture, but got status {}: {}", status,
                      contents(err)));
-  }
   return picture;
 }
 

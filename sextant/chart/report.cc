@@ -4,10 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <type_traits>
 
 #include "sextant/base/error.h"
 #include "sextant/chart/draw.h"
@@ -108,9 +110,8 @@ std::string html_of(const Table& table) {
   out += "</tr></thead>\n<tbody>\n";
   for (const auto& row : table.rows) {
     out += "<tr>";
-    for (size_t c = 0; c < row.size(); ++c) {
+    for (size_t c = 0; c < row.size(); ++c)
       out += html_of(row[c], table.columns[c], numbers[c], sentences[c]);
-    }
     out += "</tr>\n";
   }
   return out + "</tbody></table></div></div>\n";
@@ -128,9 +129,8 @@ std::string stage(const Drawing& drawing, std::string_view title, const char* cs
 // JSON inside a <script>, where "<" must not start a tag.
 std::string script_data(const json& data) {
   std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
-  for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) {
+  for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
     text.replace(at, 1, "\\u003c");
-  }
   return "<script type=\"application/json\">" + text + "</script>\n";
 }
 
@@ -157,10 +157,9 @@ template <class Chart>
 std::string figure(const Chart& chart, const std::string& content, const json& data,
                    bool with_numbers = true) {
   std::string out = "<figure class=\"card\">\n";
-  if (!chart.title.empty() || !chart.subtitle.empty()) {
+  if (!chart.title.empty() || !chart.subtitle.empty())
     out += fmt::format("<figcaption>{}<small>{}</small></figcaption>\n", escape(chart.title),
                        escape(chart.subtitle));
-  }
   out += content + "<p class=\"links\">";
   if (with_numbers)
     out += link("Numbers (CSV)", file_name(chart.title, ".csv"), "text/csv", csv(chart));
@@ -244,9 +243,8 @@ std::string html_of(const HeatMap& map) {
 
 std::string html_of(const NamedValues& settings) {
   std::string out = "<dl class=\"card settings\">\n";
-  for (const auto& [name, value] : settings.items) {
+  for (const auto& [name, value] : settings.items)
     out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value));
-  }
   return out + "</dl>\n";
 }
 
@@ -263,9 +261,8 @@ std::string html_of(const Download& download) {
 std::string html_of(const Section& section, const std::string& id) {
   std::string out = fmt::format("<section id=\"{}\">\n", id);
   if (!section.heading.empty()) out += "<h2>" + escape(section.heading) + "</h2>\n";
-  for (const auto& block : section.blocks) {
+  for (const auto& block : section.blocks)
     out += std::visit([](const auto& one) { return html_of(one); }, block);
-  }
   return out + "</section>\n";
 }
 
@@ -278,6 +275,25 @@ std::string navigation(const Report& report) {
     out += fmt::format("<a href=\"#part-{}\">{}</a>\n", i, escape(report.sections[i].heading));
   }
   return headings < 3 ? "" : "<nav>\n" + out + "</nav>\n";
+}
+
+struct Part {
+  std::string name;
+  Section section;  // without a heading
+};
+
+std::vector<Part> parts_of(const Report& report) {
+  std::vector<Part> parts{{"answer", {"", {Prose{report.lead}}}}};
+  std::ranges::copy(report.opening.blocks, std::back_inserter(parts.front().section.blocks));
+  const auto add = [&](const Section& section) {
+    if (!section.heading.empty()) parts.push_back({slug(section.heading), {"", section.blocks}});
+    for (const ReportBlock& block : section.blocks) {
+      if (!name_of(block).empty()) parts.push_back({name_of(block), {"", {block}}});
+    }
+  };
+  add(report.opening);
+  std::ranges::for_each(report.sections, add);
+  return parts;
 }
 
 }  // namespace
@@ -303,9 +319,8 @@ std::string html(const Report& report) {
                      prose_html(report.lead));
   if (!report.opening.blocks.empty()) out += html_of(report.opening, "answer");
   out += navigation(report);
-  for (size_t i = 0; i < report.sections.size(); ++i) {
+  for (size_t i = 0; i < report.sections.size(); ++i)
     out += html_of(report.sections[i], fmt::format("part-{}", i));
-  }
   if (!report.footer.empty()) out += "<footer>" + prose_html(report.footer) + "</footer>\n";
   return out + fmt::format("</main>\n<script>\n{}</script>\n</body>\n</html>\n", report_js());
 }
@@ -316,6 +331,38 @@ std::string status_html(const std::string& status) {
 
 void write_report(const Report& report, const std::filesystem::path& path) {
   write_file(path, html(report));
+}
+
+std::string name_of(const ReportBlock& block) {
+  const auto of = [](const auto& one) -> std::string {
+    using Kind = std::decay_t<decltype(one)>;
+    if constexpr (std::is_same_v<Kind, Details>) {
+      return slug(one.summary);
+    } else if constexpr (std::is_same_v<Kind, Table>) {
+      return one.name.empty() ? slug(one.caption) : one.name;
+    } else if constexpr (std::is_same_v<Kind, LineChart> || std::is_same_v<Kind, HeatMap>) {
+      return one.name.empty() ? slug(one.title) : one.name;
+    } else {
+      return "";
+    }
+  };
+  return std::visit(of, block);
+}
+
+Report only_parts(const Report& report, const std::vector<std::string>& names) {
+  const std::vector<Part> parts = parts_of(report);
+  Report out;
+  for (const std::string& name : names) {
+    const auto part = std::ranges::find(parts, name, &Part::name);
+    if (part != parts.end()) {
+      out.sections.push_back(part->section);
+      continue;
+    }
+    std::string known;
+    for (const Part& one : parts) known += " " + one.name;
+    fail("report: --part: expected one of" + known + ", but got " + name);
+  }
+  return out;
 }
 
 }  // namespace sextant::chart

@@ -1,4 +1,4 @@
-// A report: one HTML file that needs no network and no other file, or Markdown (markdown.h).
+// A report: one HTML file that needs no network and no other file, or Markdown.
 //
 // It begins with a title, a few sentences and the blocks of `opening`; links to the sections
 // follow. Tables sort when a heading is clicked; charts show their values under the pointer and
@@ -46,7 +46,7 @@ struct Column {
 // fixed.
 struct Table {
   std::string caption = {};
-  std::vector<Column> columns;
+  std::vector<Column> columns = {};
   std::vector<std::vector<Cell>> rows = {};  // each as long as columns
   bool stacks = false;  // on a narrow page each row becomes a block of lines: for text cells
   std::string name = {};
@@ -88,8 +88,8 @@ struct Report {
   std::string status = {};  // a label above the title: "3 of 42 arms so far"; or empty
   std::string lead;         // prose under the title: the answer
   Section opening = {};     // shown before the links to the sections
-  std::vector<Section> sections;
-  std::string footer;  // version, command, date
+  std::vector<Section> sections = {};
+  std::string footer = {};  // version, command, date
 };
 
 std::string html(const Report& report);
@@ -107,5 +107,20 @@ std::string status_html(const std::string& status);
 
 // Writes the file atomically (write_file.h).
 void write_report(const Report& report, const std::filesystem::path& path);
+
+// A report as Markdown, for a repository or an issue. Charts and maps are SVG files beside it,
+// which follow the reader's light or dark mode and have larger print on a narrow screen; other
+// blocks are text: small print of a cell follows after a line break, settings are a table, and
+// downloads are left out.
+struct Markdown {
+  struct Figure {
+    std::string file, svg;
+  };
+  std::string text;  // lines of at most 100 columns, but for tables and code
+  std::vector<Figure> figures;
+};
+
+// `folder` is that of the figures as the text names it: "figures".
+Markdown markdown(const Report& report, const std::string& folder);
 
 }  // namespace sextant::chart

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -77,5 +78,19 @@ std::string_view chart_css();       // every chart
 std::string_view chart_dark_css();  // overrides for dark mode
 std::string_view report_css();
 std::string_view report_js();
+
+// The cells of a heat map as a raster image, by libpng. Palette entry 255 is transparent; the
+// others are the palette's colours.
+inline constexpr uint8_t kTransparent = 255;
+struct Pixels {
+  int64_t width = 0, height = 0;
+  std::span<const uint8_t> indices;  // row-major, top row first
+  std::span<const Colour> palette;   // up to 255
+};
+
+std::string encode_png(const Pixels& pixels);
+
+// Renders an SVG document as PNG by librsvg, with `zoom` pixels per SVG unit.
+std::string rasterise(const std::string& svg, double zoom);
 
 }  // namespace sextant::chart

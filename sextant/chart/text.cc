@@ -8,6 +8,9 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <optional>
+
+#include "sextant/base/unicode.h"
 
 namespace sextant::chart {
 namespace {
@@ -20,22 +23,11 @@ struct Decoded {
   size_t bytes;  // consumed from the input, at least 1
 };
 
-// The first character of a non-empty text.
+// The first character of a non-empty text; of bytes that are not UTF-8 the first one.
 Decoded decode(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return {kReplacement, 1};
-  char32_t point = lead & (0x7FU >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {kReplacement, 1};
-    point = point << 6 | (byte(i) & 0x3FU);
-  }
-  const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
-  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-  if (overlong || surrogate || point > 0x10FFFF) return {kReplacement, 1};
-  return {point, length};
+  std::string_view rest = text;
+  const std::optional<char32_t> point = take_code_point(rest);
+  return point ? Decoded{*point, text.size() - rest.size()} : Decoded{kReplacement, 1};
 }
 
 bool allowed_in_xml(char32_t point) {
@@ -238,12 +230,9 @@ std::string base64(std::string_view bytes) {
   for (size_t i = 0; i < bytes.size(); i += 3) {
     const size_t count = std::min<size_t>(3, bytes.size() - i);
     uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) {
+    for (size_t k = 0; k < 3; ++k)
       group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    }
-    for (size_t k = 0; k < 4; ++k) {
-      out += k <= count ? kAlphabet[group >> (18 - 6 * k) & 63] : '=';
-    }
+    for (size_t k = 0; k < 4; ++k) out += k <= count ? kAlphabet[group >> (18 - 6 * k) & 63] : '=';
   }
   return out;
 }

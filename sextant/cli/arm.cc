@@ -31,9 +31,8 @@ int conduct(const ArmOptions& options) {
   const std::vector<lab::ScheduledArm> arms = lab::arms_in(options.folders);
   std::vector<std::string> worker{"/proc/self/exe", "arm", "--save-seconds",
                                   fmt::format("{}", options.process.save_seconds)};
-  if (options.threads > 0) {
+  if (options.threads > 0)
     worker.insert(worker.end(), {"--threads", std::to_string(options.threads)});
-  }
   if (!options.process.device.empty()) {
     lab::check_device_name(options.process.device);
     worker.insert(worker.end(), {"--device", options.process.device});
@@ -102,10 +101,7 @@ void add_arm(CLI::App& app) {
   command->footer(
       "Exit status: 0 all are done, 75 stopped or left out (run it again), 1 failed, 74 cannot "
       "write.\nSIGTERM, or a file FOLDER/stop, lets the arm save its state and stop.");
-  command->callback([options] {
-    const int status = arm(*options);
-    if (status != 0) throw CLI::RuntimeError(status);
-  });
+  command->callback([options] { end_with(arm(*options)); });
 }
 
 }  // namespace sextant::cli

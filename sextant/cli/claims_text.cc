@@ -1,17 +1,23 @@
-#include "sextant/cli/claims_text.h"
-
+// The list of claims as text and as JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <vector>
 
+#include "sextant/cli/commands.h"
 #include "sextant/lab/report/claims.h"
 
 namespace sextant::cli {
 namespace {
 
 using lab::Claim;
+
+struct ListedClaim {
+  std::string subject;
+  Claim claim;
+};
 
 bool is_open(const Claim& claim) { return !claim.question.empty(); }
 
@@ -33,8 +39,7 @@ std::string lines_of(const Claim& claim) {
   return lines;
 }
 
-}  // namespace
-
+// All claims, sorted by subject; only_open: those that belong to an open question.
 std::vector<ListedClaim> listed_claims(bool only_open) {
   std::vector<ListedClaim> listed;
   for (const lab::ClaimSubject& subject : lab::claim_subjects()) {
@@ -45,6 +50,7 @@ std::vector<ListedClaim> listed_claims(bool only_open) {
   return listed;
 }
 
+// Plain text of at most 100 columns.
 std::string text_of(const std::vector<ListedClaim>& claims) {
   std::string text;
   std::string_view subject;
@@ -82,6 +88,13 @@ std::string json_text(const std::vector<ListedClaim>& claims) {
                    {"question", question}});
   }
   return all.dump(2) + "\n";
+}
+
+}  // namespace
+
+std::string claims_text(bool only_open, bool as_json) {
+  const std::vector<ListedClaim> claims = listed_claims(only_open);
+  return as_json ? json_text(claims) : text_of(claims);
 }
 
 }  // namespace sextant::cli

@@ -4,10 +4,15 @@
 // survey and train load libtorch; a finished survey does if a claim needs a method's defaults.
 #pragma once
 
+#include <span>
 #include <string>
 
 namespace CLI {
 class App;
+}
+
+namespace sextant::lab {
+struct KnownMethod;
 }
 
 namespace sextant::cli {
@@ -33,5 +38,12 @@ void add_arm(CLI::App& app);
 
 // The text of --version: version, commit, backends, SIMD target and libtorch.
 std::string version_text();
+// Those of `sextant claims`, of all or of those on open questions, and of `sextant methods`.
+std::string claims_text(bool only_open, bool as_json);
+std::string methods_text(std::span<const lab::KnownMethod> methods, bool as_json);
+std::string method_text(const lab::KnownMethod& method, bool as_json);
+
+// Ends the command with this exit status.
+void end_with(int status);
 
 }  // namespace sextant::cli

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "sextant/cli/commands.h"
-#include "sextant/cli/config_request.h"
 #include "sextant/cli/explain/subject.h"
 #include "sextant/files/write_file.h"
 #include "sextant/files/yaml.h"

@@ -18,9 +18,8 @@
 #include "sextant/base/reason.h"
 #include "sextant/chart/report.h"
 #include "sextant/cli/commands.h"
-#include "sextant/cli/config_request.h"
-#include "sextant/cli/doctor/annotations.h"
 #include "sextant/cli/doctor/report.h"
+#include "sextant/cli/explain/subject.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/python.h"
@@ -85,10 +84,9 @@ std::string examined_by_python(const DoctorRequest& request) {
   if (request.weights) words.emplace_back("--weights");
   if (request.trust) words.emplace_back("--trust-remote-code");
   const int status = lab::run_python(kModule, words, kMustHave, [] { return false; });
-  if (status != 0) {
+  if (status != 0)
     fail("doctor: expected what it found, but " + python + " ended with status " +
          std::to_string(status));
-  }
   return read_file(path);
 }
 
@@ -109,32 +107,24 @@ void check_page(const std::string& page) {
   const fs::path path = page, parent = path.parent_path();
   const fs::path folder = parent.empty() ? "." : parent;
   std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) {
+  if (!fs::is_directory(folder, ignored))
     fail("doctor: --html: " + page + ": expected a file in a folder that exists, but there is no " +
          "folder " + folder.string());
-  }
-  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
     fail("doctor: --html: " + page + ": expected a file, but this is a folder or a device");
-  }
-  if (::access(folder.c_str(), W_OK) != 0) {
+  if (::access(folder.c_str(), W_OK) != 0)
     fail("doctor: --html: " + page + ": cannot write to its folder: " + std::strerror(errno));
-  }
 }
 
 DoctorReport examine(const DoctorRequest& request) {
   const std::string& file = request.examined;
   const bool model = request.subjects.size() == 1 && !is_file_subject(request.subjects[0]);
   // A model of transformers says its base, by its file or its code.
-  if (request.base > 0 && (model || !file.empty())) {
+  if (request.base > 0 && (model || !file.empty()))
     fail("doctor: --base: expected a file or two files, but got a model of transformers");
-  }
-  if (file == "-") {
-    return report_of(read_start_of_standard_input(kMostJsonBytes), "standard input");
-  }
+  if (file == "-") return report_of(read_start_of_standard_input(kMostJsonBytes), "standard input");
   if (!file.empty()) return report_of(read_file(file, kMostJsonBytes), file);
-  if (model) {
-    return report_of(examined_by_python(request), "sextant.doctor.examine");
-  }
+  if (model) return report_of(examined_by_python(request), "sextant.doctor.examine");
   refuse_options_of_models(request);
   return examine_files(request.subjects, request.base);
 }
@@ -183,9 +173,8 @@ void print_text(const std::vector<DoctorReport>& reports, bool each) {
 
 void print_json(const std::vector<DoctorReport>& reports, bool each) {
   std::string text;
-  for (const DoctorReport& report : reports) {
+  for (const DoctorReport& report : reports)
     text += (text.empty() ? "" : ",\n") + json_text(report);
-  }
   lab::print_text((each ? "[" + text + "]" : text) + "\n");
 }
 
@@ -210,24 +199,21 @@ void run_doctor(const DoctorRequest& request) {
     lab::print_error(reason_of(error));
   }
   std::fflush(stdout);
-  if (status != 0) throw CLI::RuntimeError(status);
+  end_with(status);
 }
 
 void check_line(const DoctorRequest& request) {
-  if (request.subjects.empty() == request.examined.empty()) {
+  if (request.subjects.empty() == request.examined.empty())
     throw CLI::RequiredError("one of MODEL and --examined");
-  }
-  if (!request.each && request.subjects.size() > 2) {
+  if (!request.each && request.subjects.size() > 2)
     throw CLI::ValidationError("MODEL", "expected one, or two files to compare, but got " +
                                             std::to_string(request.subjects.size()) +
                                             "; --each judges each by itself");
-  }
   if (!request.each) return;
-  if (!request.examined.empty() || !request.page.empty()) {
+  if (!request.examined.empty() || !request.page.empty())
     throw CLI::ValidationError("--each", std::string("expected no ") +
                                              (request.page.empty() ? "--examined" : "--html") +
                                              ", which is of one model");
-  }
 }
 
 }  // namespace

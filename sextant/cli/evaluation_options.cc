@@ -67,10 +67,9 @@ lab::EvaluationRequest request_of(const EvaluationOptions& options) {
 
 lab::CheckpointRequest checkpoint_request_of(const std::string& command,
                                              const EvaluationOptions& options) {
-  if (options.request.device != lab::kCpu) {
+  if (options.request.device != lab::kCpu)
     fail(command + ": --device: expected cpu for a checkpoint with tokens, but got " +
          options.request.device);
-  }
   lab::CheckpointRequest request{.command = command,
                                  .text = request_of(options),
                                  .out = options.out,

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sextant/cli/commands.h"
-#include "sextant/cli/config_request.h"
 #include "sextant/cli/explain/subject.h"
 #include "sextant/files/yaml.h"
 #include "sextant/lab/run/print.h"
@@ -44,9 +43,8 @@ void run(const Request& request) {
   const ReadRopeConfig read =
       read_rope_config(request.config->path, request.config->overrides, read_yaml);
   std::vector<Subject> subjects;
-  for (size_t g = 0; g < read.configs.size(); ++g) {
+  for (size_t g = 0; g < read.configs.size(); ++g)
     subjects.push_back({read.configs[g], read.explained[g]});
-  }
   if (request.as_json) {
     lab::print_text(explain_json(read) + "\n");
   } else {

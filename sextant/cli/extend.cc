@@ -22,30 +22,15 @@ namespace {
 
 // L, 2 L, 4 L, ... as far as they divide the length, and the length itself.
 std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
-  if (trained < 1 || length % trained != 0 || length <= trained) {
+  if (trained < 1 || length % trained != 0 || length <= trained)
     fail(fmt::format("extend: --length: expected a multiple of the training length, {}, but got {}",
                      trained, length));
-  }
   std::vector<int64_t> lengths;
   for (int64_t n = trained; n < length; n *= 2) {
     if (length % n == 0) lengths.push_back(n);
   }
   lengths.push_back(length);
   return lengths;
-}
-
-// The candidate to write: the chosen one, or the best one that config.json can express.
-const lab::MeasuredCandidate* written(const ExtendOptions& options, const lab::Extension& extension,
-                                      const lab::Recommendation& recommendation) {
-  for (const lab::MeasuredCandidate& candidate : extension.candidates) {
-    if (candidate.candidate.name == options.choose) return &candidate;
-  }
-  if (!recommendation.writable) {
-    fail(
-        "extend: --write: no stretch that was measured can be said in the config.json of this "
-        "architecture; --choose NAME writes one in Sextant's own");
-  }
-  return &extension.candidates.at(*recommendation.writable);
 }
 
 void say(const lab::Extension& extension, const lab::Recommendation& recommendation,
@@ -68,33 +53,21 @@ void say(const lab::Extension& extension, const lab::Recommendation& recommendat
   }
 }
 
-// This check and the next one would otherwise fail only after minutes of measurement.
-void check_choice(const ExtendOptions& options, int64_t trained) {
-  if (options.choose.empty()) return;
-  std::string known;
-  // The names of the candidates are the same for every rope.
-  for (const lab::StretchCandidate& candidate :
-       lab::stretch_candidates("{}", trained, options.length)) {
-    if (candidate.name == options.choose) return;
-    known += " " + candidate.name;
-  }
-  fail("extend: --choose: expected one of" + known + ", but got " + options.choose);
-}
-
 void extend(const ExtendOptions& options) {
   const EvaluationOptions& evaluation = *options.evaluation;
   if (!lab::is_model_of_bytes(evaluation.model)) return extend_checkpoint(options);
   refuse_checkpoint_options("extend", evaluation);
-  if (!options.candidates.empty()) {
+  if (!options.candidates.empty())
     fail(
         "extend: --candidates: expected a checkpoint with tokens; of models of bytes all "
         "candidates are measured");
-  }
   const lab::Plugin& plugin = lab::open_plugin(threads_of(evaluation));
   lab::EvaluationRequest request = request_of(evaluation);
   const int64_t trained = plugin.train_length(request.model);
   request.lengths = lengths_up_to(options.length, trained);
-  check_choice(options, trained);
+  // These checks would otherwise fail only after minutes of measurement. The names of the
+  // candidates are the same for every rope.
+  check_choice(options, lab::stretch_candidates("{}", trained, options.length));
   check_folders(options);
   lab::Extension found;
   {
@@ -112,10 +85,14 @@ void extend(const ExtendOptions& options) {
   }
   // The model is written before the chart, which can be redrawn from the printed numbers.
   if (!options.write.empty()) {
-    const lab::MeasuredCandidate* candidate = written(options, found, recommendation);
-    plugin.write_extended(request.model, candidate->candidate, options.write);
+    if (options.choose.empty() && !recommendation.writable)
+      fail(
+          "extend: --write: no stretch that was measured can be said in the config.json of this "
+          "architecture; --choose NAME writes one in Sextant's own");
+    const lab::StretchCandidate& candidate = candidate_to_write(options, found, recommendation);
+    plugin.write_extended(request.model, candidate, options.write);
     if (!evaluation.as_json)
-      lab::print("{}: the model, stretched by {}\n", options.write, candidate->candidate.name);
+      lab::print("{}: the model, stretched by {}\n", options.write, candidate.name);
   }
   if (evaluation.out.empty()) return;
   const std::filesystem::path folder = evaluation.out;
@@ -124,15 +101,35 @@ void extend(const ExtendOptions& options) {
 
 }  // namespace
 
+void check_choice(const ExtendOptions& options,
+                  const std::vector<lab::StretchCandidate>& candidates) {
+  if (options.choose.empty()) return;
+  std::string known;
+  for (const lab::StretchCandidate& candidate : candidates) {
+    if (candidate.name == options.choose) return;
+    known += " " + candidate.name;
+  }
+  fail("extend: --choose: expected one of" + known + ", but got " + options.choose);
+}
+
+const lab::StretchCandidate& candidate_to_write(const ExtendOptions& options,
+                                                const lab::Extension& extension,
+                                                const lab::Recommendation& recommendation) {
+  for (const lab::MeasuredCandidate& one : extension.candidates) {
+    if (one.candidate.name == options.choose) return one.candidate;
+  }
+  const size_t best = recommendation.writable.value_or(recommendation.best);
+  return extension.candidates.at(best).candidate;
+}
+
 void check_folders(const ExtendOptions& options) {
   const std::filesystem::path to = options.write, from = options.evaluation->model;
   if (!options.evaluation->out.empty()) check_can_write(options.evaluation->out);
   if (options.write.empty()) return;
   check_can_write(to);
   std::error_code error;
-  if (std::filesystem::equivalent(from, to, error)) {
+  if (std::filesystem::equivalent(from, to, error))
     fail("extend: --write: expected another folder than that of the model, but got " + to.string());
-  }
 }
 
 void add_extend(CLI::App& app) {

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -40,9 +39,8 @@ std::string python_value(const nlohmann::json& value) {
 std::string python_call(const lab::StretchCandidate& candidate) {
   std::string call = fmt::format("sextant.transformers.stretch(model, \"{}\"", candidate.method);
   const nlohmann::json options = nlohmann::json::parse(candidate.options);
-  for (const auto& option : options.items()) {
+  for (const auto& option : options.items())
     call += fmt::format(", {}={}", option.key(), python_value(option.value()));
-  }
   return call + ")";
 }
 
@@ -70,16 +68,6 @@ lab::EngineChoices words_of(const ExtendOptions& options, const lab::Checkpoint&
   return lab::first_words(checkpoint, ordered, options.length);
 }
 
-// The candidate to write: the chosen one, or the best one that config.json can express.
-const lab::MeasuredCandidate& candidate_to_write(const ExtendOptions& options,
-                                                 const lab::Extension& extension,
-                                                 const lab::Recommendation& recommendation) {
-  for (const lab::MeasuredCandidate& candidate : extension.candidates) {
-    if (candidate.candidate.name == options.choose) return candidate;
-  }
-  return extension.candidates.at(recommendation.writable.value_or(recommendation.best));
-}
-
 // Copies the folder with another config.json, which is written last.
 void write_folder(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
                   const std::string& config) {
@@ -95,23 +83,17 @@ void write_folder(const ExtendOptions& options, const lab::Checkpoint& checkpoin
 void check_request(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
                    const std::vector<lab::StretchCandidate>& candidates) {
   if (options.write.empty()) return;
-  if (!fs::is_directory(checkpoint.path) || checkpoint.rope.dialect == "GGUF") {
+  if (!fs::is_directory(checkpoint.path) || checkpoint.rope.dialect == "GGUF")
     fail(
         "extend: --write: expected a model folder with config.json, but got a GGUF file; the "
         "words for engines are printed without it");
-  }
   if (options.choose.empty()) return;
+  check_choice(options, candidates);
   const auto chosen = std::ranges::find(candidates, options.choose, &lab::StretchCandidate::name);
-  if (chosen == candidates.end()) {
-    std::string known;
-    for (const lab::StretchCandidate& one : candidates) known += " " + one.name;
-    fail("extend: --choose: expected one of" + known + ", but got " + options.choose);
-  }
   const lab::EngineWords words = lab::engine_words(checkpoint, *chosen, options.length);
-  if (words.hugging_face.text.empty()) {
+  if (words.hugging_face.text.empty())
     fail("extend: --choose: expected a candidate that config.json can express, but got " +
          options.choose + ": " + words.hugging_face.obstacle);
-  }
 }
 
 void print_all(const ExtendOptions& options, const lab::Checkpoint& checkpoint,
@@ -153,10 +135,9 @@ void extend_checkpoint(const ExtendOptions& options) {
   const lab::Checkpoint checkpoint = lab::read_checkpoint("extend", evaluation.model);
   lab::check_can_stretch(checkpoint);
   const int64_t trained = checkpoint.train_length;
-  if (options.length <= trained) {
+  if (options.length <= trained)
     fail(fmt::format("extend: --length: expected more than the training length, {}, but got {}",
                      trained, options.length));
-  }
   const std::vector<lab::StretchCandidate> candidates =
       lab::checkpoint_candidates(checkpoint, options.length, options.candidates);
   check_request(options, checkpoint, candidates);
@@ -177,16 +158,13 @@ void extend_checkpoint(const ExtendOptions& options) {
     print_all(options, checkpoint, *found, recommendation, folder);
   }
   if (!options.write.empty()) {
-    const lab::MeasuredCandidate& candidate = candidate_to_write(options, *found, recommendation);
-    const lab::EngineWords words =
-        lab::engine_words(checkpoint, candidate.candidate, options.length);
-    if (words.hugging_face.text.empty()) {
+    const lab::StretchCandidate& candidate = candidate_to_write(options, *found, recommendation);
+    const lab::EngineWords words = lab::engine_words(checkpoint, candidate, options.length);
+    if (words.hugging_face.text.empty())
       fail("extend: --write: no candidate that was measured can be said in config.json");
-    }
     write_folder(options, checkpoint, words.hugging_face.text);
-    if (!evaluation.as_json) {
-      lab::print("{}: the model, stretched by {}\n", options.write, candidate.candidate.name);
-    }
+    if (!evaluation.as_json)
+      lab::print("{}: the model, stretched by {}\n", options.write, candidate.name);
   }
   write_chart(lab::chart_of(*found, recommendation), folder / "extend", evaluation.as_json);
   write_chart(lab::chart_by_position(*found, recommendation), folder / "loss-by-position",

@@ -47,9 +47,8 @@ std::string typed_line(int argc, char** argv) {
   std::string line = typed == nullptr ? "" : typed;
   ::unsetenv("SEXTANT_TYPED");
   if (!line.empty()) return line;
-  for (int n = 0; n < argc; ++n) {
+  for (int n = 0; n < argc; ++n)
     line += fmt::format("{}{}", n == 0 ? "" : " ", sextant::lab::shell_word(argv[n]));
-  }
   return line;
 }
 
@@ -71,6 +70,10 @@ bool is_unknown_command(const CLI::App& app, const std::string& word) {
 }
 
 }  // namespace
+
+void sextant::cli::end_with(int status) {
+  if (status != 0) throw CLI::RuntimeError(status);
+}
 
 int main(int argc, char** argv) {
   CLI::App app("Position encodings and length extrapolation for transformers.", "sextant");

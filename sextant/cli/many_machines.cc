@@ -48,31 +48,27 @@ std::string take_folder(std::vector<std::string>& words) {
 }  // namespace
 
 void declare_many_machines(CLI::App& command, ManyMachines& options, bool has_jobs) {
-  const std::string group = "Many machines";
-  CLI::Option* prepare =
-      command
-          .add_flag(kPrepare, options.prepare,
-                    "Only write the folders of the arms, for `sextant arm` anywhere")
-          ->group(group);
+  const std::string before = command.option_defaults()->get_group();
+  command.option_defaults()->group("Many machines");
+  CLI::Option* prepare = command.add_flag(
+      kPrepare, options.prepare, "Only write the folders of the arms, for `sextant arm` anywhere");
   command
       .add_option_function<std::string>(
           kCollect, [](const std::string&) {},
           "Alone: what the arms that --prepare wrote in DIR have found; exit status 75 unless all "
           "are done")
-      ->type_name("DIR")
-      ->group(group);
+      ->type_name("DIR");
   command.add_option(kCollected, options.collected)->excludes(prepare)->group("");
   command
       .add_option("--launch", options.launch,
                   "Start each arm by this command, such as \"srun -n1 -c2\" or \"ssh HOST\"")
       ->type_name("PREFIX")
-      ->excludes(prepare)
-      ->group(group);
-  if (has_jobs) return;
-  command.add_option("--jobs", options.jobs, "With --launch: arms at a time")
-      ->check(CLI::PositiveNumber)
-      ->needs("--launch")
-      ->group(group);
+      ->excludes(prepare);
+  if (!has_jobs)
+    command.add_option("--jobs", options.jobs, "With --launch: arms at a time")
+        ->check(CLI::PositiveNumber)
+        ->needs("--launch");
+  command.option_defaults()->group(before);
 }
 
 lab::HandOut hand_out_of(const ManyMachines& options) {
@@ -87,19 +83,17 @@ std::vector<std::string> with_collected(std::vector<std::string> words) {
   const std::string folder = words.size() > 1 ? take_folder(words) : "";
   if (!folder.empty()) {
     const fs::path path = fs::path(folder) / kCommandFile;
-    if (!fs::exists(path)) {
+    if (!fs::exists(path))
       fail(fmt::format("{}: expected a folder that {} wrote, but got {}, without {}", kCollect,
                        kPrepare, folder, kCommandFile));
-    }
     const json prepared = read_json(path);
     const JsonFields fields(prepared, path.string());
     std::vector<std::string> before;
     fields.read("words", before);
     if (before.empty()) fields.refuse("words", "the words of a command");
-    if (words.size() < 2 || before.at(0) != words[1]) {
+    if (words.size() < 2 || before.at(0) != words[1])
       fail(fmt::format("{}: {} was prepared by sextant {}, so expected sextant {} {} {}", kCollect,
                        folder, before.at(0), before.at(0), kCollect, folder));
-    }
     const std::string collected = fs::absolute(folder).lexically_normal().string();
     std::vector<std::string> more(words.begin() + 2, words.end());
     words.resize(1);
@@ -120,16 +114,11 @@ void remember_command(const fs::path& folder) {
 }
 
 void end_without_result(lab::MeasureEnd end, const fs::path& folder) {
-  switch (end) {
-    case lab::MeasureEnd::kPrepared:
-      remember_command(folder);
-      throw CLI::Success();
-    case lab::MeasureEnd::kIncomplete:
-      throw CLI::RuntimeError(kIncomplete);
-    case lab::MeasureEnd::kDone:
-    case lab::MeasureEnd::kStopped:
-      break;
+  if (end == lab::MeasureEnd::kPrepared) {
+    remember_command(folder);
+    throw CLI::Success();
   }
+  if (end == lab::MeasureEnd::kIncomplete) throw CLI::RuntimeError(kIncomplete);
   lab::note("stopped; the same command goes on");
   throw CLI::RuntimeError(lab::interrupted_status());
 }

@@ -10,7 +10,6 @@
 
 #include "sextant/base/nearest.h"
 #include "sextant/cli/commands.h"
-#include "sextant/cli/methods_text.h"
 #include "sextant/lab/plan/arms.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
@@ -27,12 +26,11 @@ struct MethodsRequest {
 
 [[noreturn]] void refuse(const std::string& name, std::span<const KnownMethod> methods) {
   const std::vector<std::string> stretches = lab::stretches();
-  if (std::ranges::find(stretches, name) != stretches.end()) {
+  if (std::ranges::find(stretches, name) != stretches.end())
     throw CLI::ValidationError(
         fmt::format("NAME: expected a method, but got {}, which stretches a trained rope: see "
                     "docs/methods/stretches.md and sextant survey --list",
                     name));
-  }
   std::vector<std::string> names;
   for (const KnownMethod& method : methods) names.push_back(method.name);
   throw CLI::ValidationError(fmt::format(
@@ -42,13 +40,10 @@ struct MethodsRequest {
 
 void print_methods(const MethodsRequest& request) {
   const std::vector<KnownMethod> methods = lab::open_plugin(/*threads=*/1).methods();
-  if (request.name.empty()) {
-    lab::print_text(request.as_json ? json_text(methods) : text_of(methods));
-    return;
-  }
+  if (request.name.empty()) return lab::print_text(methods_text(methods, request.as_json));
   const auto found = std::ranges::find(methods, request.name, &KnownMethod::name);
   if (found == methods.end()) refuse(request.name, methods);
-  lab::print_text(request.as_json ? json_text(*found) : text_of(*found));
+  lab::print_text(method_text(*found, request.as_json));
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
-#include "sextant/cli/methods_text.h"
-
+// Methods as text and as JSON: all of them, or one with its formula and options.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "sextant/cli/commands.h"
+#include "sextant/lab/run/plugin.h"
 
 namespace sextant::cli {
 namespace {
@@ -41,36 +42,31 @@ std::string lines_of_options(const ordered_json& options) {
   size_t width = 0;
   for (const auto& option : options.items()) width = std::max(width, option.key().size());
   std::string lines = "Options and their defaults:\n";
-  for (const auto& option : options.items()) {
+  for (const auto& option : options.items())
     lines += fmt::format("  {:<{}}  {}\n", option.key(), width, option.value().dump());
-  }
   return lines;
 }
 
 }  // namespace
 
-std::string text_of(std::span<const KnownMethod> methods) {
+std::string methods_text(std::span<const KnownMethod> methods, bool as_json) {
+  ordered_json all = ordered_json::array();
   std::string lines;
   for (const KnownMethod& method : methods) {
+    all.push_back(json_of(method));
     lines += fmt::format("{:<16}{}\n", method.name, method.summary);
   }
+  if (as_json) return all.dump(kIndent) + "\n";
   return lines +
          "\nFormula, options and page of one: sextant methods NAME\n"
          "How to stretch a trained rope:    sextant survey --list\n";
 }
 
-std::string text_of(const KnownMethod& method) {
+std::string method_text(const KnownMethod& method, bool as_json) {
+  if (as_json) return json_of(method).dump(kIndent) + "\n";
   return fmt::format("{}: {}\n\n{}\n{}\nPage: {}\n", method.name, method.summary,
                      lines_of_formula(method.formula),
                      lines_of_options(ordered_json::parse(method.options)), page_of(method));
-}
-
-std::string json_text(const KnownMethod& method) { return json_of(method).dump(kIndent) + "\n"; }
-
-std::string json_text(std::span<const KnownMethod> methods) {
-  ordered_json all = ordered_json::array();
-  for (const KnownMethod& method : methods) all.push_back(json_of(method));
-  return all.dump(kIndent) + "\n";
 }
 
 }  // namespace sextant::cli

@@ -22,10 +22,9 @@ std::vector<std::string> with_new_names(std::vector<std::string> words) {
       word->replace(0, name.size(), option.name);
     }
     if (!has_old) continue;
-    if (has_new) {
+    if (has_new)
       throw CLI::ValidationError(fmt::format("{}: {}: expected only {}, its name now, but got both",
                                              option.command, option.old_name, option.name));
-    }
     lab::note(
         fmt::format("{}: {}: its name is {} now", option.command, option.old_name, option.name));
   }

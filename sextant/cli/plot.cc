@@ -60,9 +60,8 @@ std::vector<std::filesystem::path> write(const Chart& chart, const MethodCommand
 std::vector<std::filesystem::path> write(const NumberTable& table, const MethodCommandLine&,
                                          std::filesystem::path stem) {
   std::string text = fmt::format("name,{}\n", fmt::join(table.columns, ","));
-  for (const auto& [name, numbers] : table.rows) {
+  for (const auto& [name, numbers] : table.rows)
     text += fmt::format("\"{}\",{}\n", name, fmt::join(numbers, ","));
-  }
   stem += ".csv";
   write_file(stem, text);
   return {stem};
@@ -74,9 +73,8 @@ void print_numbers(const NumberTable& table) {
   lab::print("{}\n  {:<20}{}\n", table.title, "", head);
   for (const auto& [name, numbers] : table.rows) {
     std::string row;
-    for (const double number : numbers) {
+    for (const double number : numbers)
       row += fmt::format("{:>12}", std::isnan(number) ? "-" : fmt::format("{:.4f}", number));
-    }
     lab::print("  {:<20}{}\n", name, row);
   }
 }
@@ -154,16 +152,14 @@ void list() {
 
 // The plot of a method that was named with options, or that is no subcommand.
 PlottedMethod plot_named(const std::string& name) {
-  if (const std::string why = nothing_to_draw(name); !why.empty()) {
+  if (const std::string why = nothing_to_draw(name); !why.empty())
     throw CLI::ValidationError("plot " + why);
-  }
   const auto drawn = std::ranges::find(plotted_methods(), name, &PlottedMethod::name);
   if (drawn != plotted_methods().end()) return *drawn;
   std::vector<std::string> others;
   for (const lab::KnownMethod& method : methods_of_laboratory()) others.push_back(method.name);
-  if (std::ranges::find(others, name) == others.end()) {
+  if (std::ranges::find(others, name) == others.end())
     throw CLI::ValidationError("plot " + not_plotted(name, others));
-  }
   return plot_by_scores(name);
 }
 
@@ -182,9 +178,7 @@ void plot_by_name(std::vector<std::string> arguments) {
 
 void add_plot(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plot", "Draw an encoding: vectors, similarities, biases");
-  for (const PlottedMethod& method : plotted_methods()) {
-    add_method(*command, method, method.name);
-  }
+  for (const PlottedMethod& method : plotted_methods()) add_method(*command, method, method.name);
   // Set after the methods are added, so that they do not inherit it.
   command->footer(
       "Any other method is drawn by what it makes of scores, or of the input, before training:\n"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/markdown.h"
+#include "sextant/chart/report.h"
 #include "sextant/cli/commands.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/write_file.h"
@@ -58,12 +58,11 @@ chart::Report report_of(const ReportRequest& request) {
     if (!request.question.empty()) refuse("--question");
     return extended ? lab::extension_page(content, first) : lab::retrieval_page(content, first);
   }
-  if (!content.is_null() && !content.contains("arms")) {
+  if (!content.is_null() && !content.contains("arms"))
     fail(
         fmt::format("report: {}: expected \"arms\" of a survey, \"candidates\" of an extension or "
                     "\"mean_of_tasks\" of retrieval",
                     first));
-  }
   std::vector<lab::SurveyRecord> surveys;
   for (const std::string& path : request.paths) {
     surveys.push_back(lab::read_survey(path));
@@ -98,9 +97,8 @@ void report(const ReportRequest& request) {
   }
   const chart::Markdown text = chart::markdown(page, request.figures);
   const bool to_file = !request.out.empty();
-  for (const chart::Markdown::Figure& figure : text.figures) {
+  for (const chart::Markdown::Figure& figure : text.figures)
     write_file(to_file ? file.parent_path() / figure.file : fs::path(figure.file), figure.svg);
-  }
   if (to_file) write_file(file, text.text);
   lab::print_text(to_file ? file.string() + "\n" : text.text);
 }

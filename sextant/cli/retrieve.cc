@@ -57,22 +57,19 @@ struct RetrieveOptions {
 void check_lengths(const std::vector<int64_t>& lengths) {
   int64_t before = kShortestPrompt - 1;
   for (const int64_t length : lengths) {
-    if (length <= before) {
+    if (length <= before)
       refuse("--lengths", fmt::format("rising numbers of tokens from {}", kShortestPrompt),
              fmt::format("{}", fmt::join(lengths, ",")));
-    }
     before = length;
   }
 }
 
 void check_tasks(const std::vector<std::string>& tasks) {
   for (auto task = tasks.begin(); task != tasks.end(); ++task) {
-    if (std::ranges::find(kTasks, *task) == kTasks.end()) {
+    if (std::ranges::find(kTasks, *task) == kTasks.end())
       refuse("--tasks", fmt::format("some of {}", fmt::join(kTasks, ", ")), *task);
-    }
-    if (std::find(tasks.begin(), task, *task) != task) {
+    if (std::find(tasks.begin(), task, *task) != task)
       refuse("--tasks", "each task once", *task + " twice");
-    }
   }
 }
 
@@ -101,19 +98,16 @@ fs::path out_folder(const RetrieveOptions& options) {
   if (!options.out.empty()) return options.out;
   std::string name =
       folder_name(options.endpoint_model.empty() ? options.endpoint : options.endpoint_model);
-  if (options.endpoint.empty()) {
-    name = lab::model_path(options.model).filename().string();
-  }
+  if (options.endpoint.empty()) name = lab::model_path(options.model).filename().string();
   return fs::path("runs") / ("retrieve-" + name);
 }
 
 void check(const RetrieveOptions& options) {
   check_lengths(options.lengths);
   check_tasks(options.tasks);
-  if (options.depths > options.samples) {
+  if (options.depths > options.samples)
     refuse("--depths", fmt::format("at most the number of samples, {}", options.samples),
            std::to_string(*options.depths));
-  }
   if (options.endpoint.empty()) {
     if (options.model.empty()) throw CLI::RequiredError("MODEL or --endpoint");
   } else if (!options.endpoint.starts_with("http://") &&
@@ -138,11 +132,10 @@ lab::Measurement measurement_of(const RetrieveOptions& options) {
         {"depths", options.depths.value_or(std::min(kDepths, options.samples))},
         {"seed", options.seed},
         {"chat", options.chat}}}};
-  if (!options.method.empty()) {
+  if (!options.method.empty())
     manifest["candidate"] = {{"name", options.method},
                              {"method", options.method},
                              {"options", method_options(options.options)}};
-  }
   if (options.endpoint.empty()) {
     // Its errors would otherwise come only after Python has started.
     const lab::Checkpoint checkpoint = lab::read_checkpoint("retrieve", options.model);
@@ -164,7 +157,6 @@ lab::Measurement measurement_of(const RetrieveOptions& options) {
   lab::Measurement measurement{.command = "retrieve",
                                .folder = out_folder(options),
                                .manifest = manifest,
-                               .arms = {},
                                .hand_out = hand_out_of(options.many)};
   for (const int64_t length : options.lengths) {
     assignment["retrieval"]["lengths"] = {length};

@@ -15,9 +15,9 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/many_machines.h"
 #include "sextant/lab/data/corpus.h"
+#include "sextant/lab/plan/settings.h"
 #include "sextant/lab/plan/settings_file.h"
-#include "sextant/lab/plan/settings_table.h"
-#include "sextant/lab/report/claim.h"
+#include "sextant/lab/report/claims.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
@@ -45,65 +45,55 @@ struct Options {
 };
 
 void declare_what(CLI::App& command, Options& options) {
-  const std::string group = "What is compared";
+  command.option_defaults()->group("What is compared");
   command
       .add_option("--methods", options.methods,
                   "Methods, with options as rope:base=1e6:dim=16; FILE.py:CLASS: an encoding of "
                   "one's own in Python; `all`: every method; `stretches`: every stretch of a "
                   "trained rope (default: see --list)")
-      ->delimiter(',')
-      ->group(group);
+      ->delimiter(',');
   command
       .add_option("--task", options.task,
                   "causal: the next byte, and retrieval; masked: masked bytes with attention in "
                   "both directions (BERT), and the direction task")
       ->check(CLI::IsMember({"causal", "masked"}))
-      ->capture_default_str()
-      ->group(group);
+      ->capture_default_str();
   command
       .add_option("--arms", options.arms_file,
                   "A file in JSON or TOML: {\"arms\": [methods as above, or {\"label\", "
                   "\"method\", \"options\"}], \"settings\": {...}}")
-      ->excludes("--methods")
-      ->group(group);
+      ->excludes("--methods");
   command
       .add_option("--claims", options.claims,
                   "The arms that claims of the literature need: `open`, those of the open "
                   "questions, or `all` (see sextant claims)")
       ->check(CLI::IsMember({"open", "all"}))
       ->excludes("--methods")
-      ->excludes("--arms")
-      ->group(group);
+      ->excludes("--arms");
   command
       .add_option("--tune", options.all.tune,
                   "Steps by which each stretch of a trained rope is also trained on, at the "
                   "longest length; 0: none")
-      ->capture_default_str()
-      ->group(group);
+      ->capture_default_str();
   command
       .add_option("--drop-channels", options.drop_channels,
                   "Also test each encoding that adds a vector to the input with this many of its "
                   "channels set to zero; several: 1,4,16")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  command.add_flag("--list", options.list, "Say what there is to compare, and end")->group(group);
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--list", options.list, "Say what there is to compare, and end");
   command.add_option("--seeds", options.seeds, "Trainings of each, from seeds 0, 1, ...")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--text", options.text,
-                  "Files and folders of text (else the sources of Debian's python3-doc)")
-      ->group(group);
+      ->capture_default_str();
+  command.add_option("--text", options.text,
+                     "Files and folders of text (else the sources of Debian's python3-doc)");
 }
 
 // The settings of one part of the table.
-void declare_settings(CLI::App& command, lab::Settings& settings, std::string_view part,
-                      const std::string& group) {
+void declare_settings(CLI::App& command, lab::Settings& settings, std::string_view part) {
   for (const lab::Setting& row : lab::settings_table(settings)) {
     if (row.part != part || row.help == nullptr) continue;
     const auto add = [&](auto* value) {
-      CLI::Option* option = command.add_option(row.option(), *value, row.help)->group(group);
+      CLI::Option* option = command.add_option(row.option(), *value, row.help);
       if (std::is_same_v<decltype(value), std::vector<int64_t>*>) option->delimiter(',');
       if (row.follow == nullptr) option->capture_default_str();
     };
@@ -112,9 +102,10 @@ void declare_settings(CLI::App& command, lab::Settings& settings, std::string_vi
 }
 
 void declare_model(CLI::App& command, Options& options) {
-  declare_settings(command, options.settings, "model", "Model");
+  command.option_defaults()->group("Model");
+  declare_settings(command, options.settings, "model");
   const auto add = [&](const char* name, auto& value, const char* what) {
-    command.add_option(name, value, what)->capture_default_str()->group("Model");
+    command.add_option(name, value, what)->capture_default_str();
   };
   add("--memory", options.all.memory,
       "Positions remembered of the segments before (Transformer-XL); of one: t5:memory=128");
@@ -123,25 +114,21 @@ void declare_model(CLI::App& command, Options& options) {
 }
 
 void declare_run(CLI::App& command, Options& options) {
-  const std::string group = "Running";
+  command.option_defaults()->group("Running");
   command.add_option("--out", options.directory, "Where the survey lives; again: goes on there")
-      ->capture_default_str()
-      ->group(group);
+      ->capture_default_str();
   command
       .add_option("--jobs", options.jobs,
                   "Trainings at a time (else the cores divided by --threads, at least 1)")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  declare_settings(command, options.settings, "", group);
+      ->check(CLI::PositiveNumber);
+  declare_settings(command, options.settings, "");
   command
       .add_option("--save-seconds", options.save_seconds,
                   "Seconds between checkpoints: what a kill can cost; 0: save after every step")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
-      ->group(group);
-  command.add_flag("--smoke", options.smoke, "Everything tiny, in seconds: does it work here?")
-      ->group(group);
-  command.add_flag("--dry-run", options.dry_run, "Say what would be done")->group(group);
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--smoke", options.smoke, "Everything tiny, in seconds: does it work here?");
+  command.add_flag("--dry-run", options.dry_run, "Say what would be done");
   declare_many_machines(command, options.many, /*has_jobs=*/true);
 }
 
@@ -176,9 +163,8 @@ std::vector<std::string> names_of(std::span<const lab::KnownMethod> known) {
 std::vector<lab::ArmRequest> requests_of_claims(const std::string& claims,
                                                 const lab::Settings& settings) {
   std::vector<lab::ArmRequest> requests;
-  for (const std::string& arm : lab::arms_of_claims(claims == "open", settings)) {
+  for (const std::string& arm : lab::arms_of_claims(claims == "open", settings))
     requests.push_back(lab::request_of(arm));
-  }
   return requests;
 }
 
@@ -194,24 +180,25 @@ std::vector<lab::ArmRequest> in_full(const std::vector<std::string>& words, int 
   return requests;
 }
 
+void print_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names) lab::print(" {}", name);
+}
+
 int list(int threads) {
   lab::print("Methods, with their options and defaults:\n");
-  for (const lab::KnownMethod& method : lab::open_plugin(threads).methods()) {
+  for (const lab::KnownMethod& method : lab::open_plugin(threads).methods())
     lab::print("  {:<16}{}\n  {:<16}{}\n", method.name, method.summary, "", method.options);
-  }
   lab::print(
       "\nStretches of a trained rope past its length, by the longest length tested over L.\n ");
-  for (const std::string& name : lab::stretches()) lab::print(" {}", name);
+  print_names(lab::stretches());
   lab::print(
       "\n\nOptions of every method: weights=rope (use the weights that rope trained), weights=own, "
       "memory=128,\ntune=60 (train those weights further), drop_channels=4 (test without channels "
       "of the\nadded vector). A value such as L or L/2 follows the training length.\nWords for "
       "several: all, stretches. Without --methods:\n ");
-  for (const std::string& name : lab::default_methods(lab::Objective::kCausal))
-    lab::print(" {}", name);
+  print_names(lab::default_methods(lab::Objective::kCausal));
   lab::print("\nWith --task masked (where causal=true hides later positions):\n ");
-  for (const std::string& name : lab::default_methods(lab::Objective::kMasked))
-    lab::print(" {}", name);
+  print_names(lab::default_methods(lab::Objective::kMasked));
   lab::print("\n");
   return 0;
 }
@@ -276,18 +263,12 @@ int survey(Options options, const CLI::App& command, const std::string& command_
       .hand_out = hand_out_of(options.many)};
   if (!options.many.collected.empty()) survey.directory = options.many.collected;
   if (survey.text.empty()) survey.text = lab::default_text();
-  switch (lab::run_survey(survey)) {
-    case lab::SurveyEnd::kDone:
-      if (options.many.prepare && !options.dry_run) remember_command(survey.directory);
-      return 0;
-    case lab::SurveyEnd::kIncomplete:
-      return kIncomplete;
-    case lab::SurveyEnd::kSomeFailed:
-      return 1;
-    case lab::SurveyEnd::kStopped:
-      break;
-  }
-  return lab::interrupted_status();
+  const lab::SurveyEnd end = lab::run_survey(survey);
+  if (end == lab::SurveyEnd::kStopped) return lab::interrupted_status();
+  if (end == lab::SurveyEnd::kIncomplete) return kIncomplete;
+  if (end == lab::SurveyEnd::kSomeFailed) return 1;
+  if (options.many.prepare && !options.dry_run) remember_command(survey.directory);
+  return 0;
 }
 
 }  // namespace
@@ -299,14 +280,14 @@ void add_survey(CLI::App& app, const std::string& command_line) {
   auto options = std::make_shared<Options>();
   declare_what(*command, *options);
   declare_model(*command, *options);
-  declare_settings(*command, options->settings, "training", "Training");
-  declare_settings(*command, options->settings, "test", "Test");
-  declare_settings(*command, options->settings, "retrieval", "Retrieval");
+  for (const auto& [part, group] :
+       {std::pair{"training", "Training"}, {"test", "Test"}, {"retrieval", "Retrieval"}}) {
+    command->option_defaults()->group(group);
+    declare_settings(*command, options->settings, part);
+  }
   declare_run(*command, *options);
-  command->callback([options, command, command_line] {
-    const int status = survey(*options, *command, command_line);
-    if (status != 0) throw CLI::RuntimeError(status);
-  });
+  command->callback(
+      [options, command, command_line] { end_with(survey(*options, *command, command_line)); });
 }
 
 }  // namespace sextant::cli

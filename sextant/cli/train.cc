@@ -46,15 +46,9 @@ int train(const Options& options, const std::string& command_line) {
   training.worker = {"/proc/self/exe", "arm",
                      "--threads",      std::to_string(training.plan.settings.threads),
                      "--save-seconds", std::to_string(options.save_seconds)};
-  switch (lab::train_model(training)) {
-    case lab::TrainEnd::kDone:
-      return 0;
-    case lab::TrainEnd::kFailed:
-      return 1;
-    case lab::TrainEnd::kStopped:
-      break;
-  }
-  return lab::interrupted_status();
+  const lab::TrainEnd end = lab::train_model(training);
+  if (end == lab::TrainEnd::kStopped) return lab::interrupted_status();
+  return end == lab::TrainEnd::kDone ? 0 : 1;
 }
 
 }  // namespace
@@ -82,10 +76,7 @@ void add_train(CLI::App& app, const std::string& command_line) {
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--example", options->example,
                     "Print a CONFIG with every field and its default");
-  command->callback([options, command_line] {
-    const int status = train(*options, command_line);
-    if (status != 0) throw CLI::RuntimeError(status);
-  });
+  command->callback([options, command_line] { end_with(train(*options, command_line)); });
 }
 
 }  // namespace sextant::cli

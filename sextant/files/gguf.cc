@@ -1,13 +1,13 @@
 #include "sextant/files/gguf.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 
 #include "sextant/base/error.h"
 #include "sextant/base/printable.h"
+#include "sextant/files/checked_bytes.h"
 
 namespace sextant {
 namespace {
@@ -49,19 +49,17 @@ class Reader {
   template <class T>
   T number(const std::string& what) {
     if (left() < sizeof(T)) bad(what, std::to_string(sizeof(T)) + " bytes");
-    std::array<unsigned char, sizeof(T)> raw{};
-    std::memcpy(raw.data(), bytes_.data() + at_, sizeof(T));
-    if constexpr (std::endian::native == std::endian::big) std::ranges::reverse(raw);
-    at_ += sizeof(T);
-    return std::bit_cast<T>(raw);
+    T value;
+    std::memcpy(&value, bytes_.data() + at_, sizeof value);
+    at_ += sizeof value;
+    return value;
   }
 
   std::string text(const std::string& what) {
     const auto length = number<uint64_t>(what + ".length");
-    if (length > kLongestString || length > left()) {
+    if (length > kLongestString || length > left())
       bad(what, "a text of at most " + std::to_string(std::min(kLongestString, left())) +
                     " bytes, but got " + std::to_string(length));
-    }
     at_ += length;
     return bytes_.substr(at_ - length, length);
   }
@@ -126,23 +124,18 @@ GgufArray array(Reader& in, const std::string& what) {
   GgufArray result;
   result.count = in.number<uint64_t>(what + ".count");
   // Each element takes at least one byte.
-  if (result.count > kMostElements || result.count > in.left()) {
+  if (result.count > kMostElements || result.count > in.left())
     in.bad(what, "at most " + std::to_string(std::min(kMostElements, in.left())) +
                      " elements, but got " + std::to_string(result.count));
-  }
   const bool kept = type == kString || in.keep(result.count);
   for (uint64_t n = 0; n < result.count; ++n) {
     const GgufValue value = scalar(in, type, what);
     if (!kept) continue;
-    if (const auto* i = std::get_if<int64_t>(&value)) {
-      result.numbers.push_back(static_cast<double>(*i));
-    } else if (const auto* u = std::get_if<uint64_t>(&value)) {
-      result.numbers.push_back(static_cast<double>(*u));
-    } else if (const auto* d = std::get_if<double>(&value)) {
-      result.numbers.push_back(*d);
-    } else if (const auto* b = std::get_if<bool>(&value)) {
-      result.numbers.push_back(*b ? 1 : 0);
-    }
+    const auto keep = [&](const auto& x) {
+      if constexpr (requires { static_cast<double>(x); })
+        result.numbers.push_back(static_cast<double>(x));
+    };
+    std::visit(keep, value);
   }
   return result;
 }
@@ -165,9 +158,8 @@ void read_tensors(Reader& in, uint64_t count, Gguf& gguf) {
     GgufTensor tensor;
     const auto dimensions = in.number<uint32_t>(what + ".dimensions");
     if (dimensions > kMostDimensions) in.bad(what + ".dimensions", "at most 8");
-    for (uint32_t d = 0; d < dimensions; ++d) {
+    for (uint32_t d = 0; d < dimensions; ++d)
       tensor.sizes.push_back(in.number<uint64_t>(what + ".sizes"));
-    }
     tensor.type = in.number<uint32_t>(what + ".type");
     tensor.offset = in.number<uint64_t>(what + ".offset");
     if (!gguf.tensors.emplace(name, tensor).second) in.bad(what, "one such tensor, not two");
@@ -178,9 +170,8 @@ uint64_t alignment_of(const Reader& in, const Gguf& gguf) {
   const auto found = gguf.metadata.find("general.alignment");
   if (found == gguf.metadata.end()) return 32;
   const auto* alignment = std::get_if<uint64_t>(&found->second);
-  if (!alignment || !std::has_single_bit(*alignment) || *alignment > (1 << 20)) {
+  if (!alignment || !std::has_single_bit(*alignment) || *alignment > (1 << 20))
     in.bad("general.alignment", "a power of two up to 1048576");
-  }
   return *alignment;
 }
 
@@ -198,27 +189,19 @@ void read_vectors(Reader& in, uint64_t data, Gguf& gguf, uint64_t bytes) {
 
 // --- writing ---
 
-template <class T>
-void put(std::string& out, T value) {
-  auto raw = std::bit_cast<std::array<unsigned char, sizeof(T)>>(value);
-  if constexpr (std::endian::native == std::endian::big) std::ranges::reverse(raw);
-  out.append(reinterpret_cast<const char*>(raw.data()), raw.size());
-}
-
-void put(std::string& out, const std::string& text) {
+void put_text(std::string& out, const std::string& text) {
   put<uint64_t>(out, text.size());
   out += text;
 }
 
 void put_value(std::string& out, const std::string& key, const GgufValue& value) {
-  put(out, key);
+  put_text(out, key);
   if (const auto* flag = std::get_if<bool>(&value)) {
     put<uint32_t>(out, kBool);
     put<uint8_t>(out, *flag ? 1 : 0);
   } else if (const auto* number = std::get_if<uint64_t>(&value)) {
-    if (*number > std::numeric_limits<uint32_t>::max()) {
+    if (*number > std::numeric_limits<uint32_t>::max())
       fail("gguf: " + key + ": expected a number below 2^32, but got " + std::to_string(*number));
-    }
     put<uint32_t>(out, kUint32);
     put(out, static_cast<uint32_t>(*number));
   } else if (const auto* real = std::get_if<double>(&value)) {
@@ -226,7 +209,7 @@ void put_value(std::string& out, const std::string& key, const GgufValue& value)
     put(out, static_cast<float>(*real));
   } else if (const auto* text = std::get_if<std::string>(&value)) {
     put<uint32_t>(out, kString);
-    put(out, *text);
+    put_text(out, *text);
   } else if (const auto* array = std::get_if<GgufArray>(&value)) {
     put<uint32_t>(out, kArray);
     put<uint32_t>(out, kInt32);
@@ -246,9 +229,7 @@ Gguf parse_gguf(const std::string& bytes) {
   if (!is_gguf(bytes)) in.bad("magic", "GGUF");
   in.skip_to(4);
   const auto version = in.number<uint32_t>("version");
-  if (version != 2 && version != 3) {
-    in.bad("version", "2 or 3, but got " + std::to_string(version));
-  }
+  if (version != 2 && version != 3) in.bad("version", "2 or 3, but got " + std::to_string(version));
   const auto tensors = in.number<uint64_t>("tensors");
   const auto pairs = in.number<uint64_t>("pairs");
   if (tensors > kMostTensors) in.bad("tensors", "at most " + std::to_string(kMostTensors));
@@ -273,7 +254,7 @@ std::string gguf_bytes(const std::map<std::string, GgufValue>& metadata,
   std::string data;
   for (const auto& [name, vector] : vectors) {
     data.resize((data.size() + kAlignment - 1) / kAlignment * kAlignment);
-    put(out, name);
+    put_text(out, name);
     put<uint32_t>(out, 1);
     put<uint64_t>(out, vector.size());
     put<uint32_t>(out, 0);

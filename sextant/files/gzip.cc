@@ -47,9 +47,8 @@ std::string gzip(std::string_view bytes) {
     state = ::deflate(&stream, bytes.empty() ? Z_FINISH : Z_NO_FLUSH);
     // Z_BUF_ERROR, which is not an error elsewhere, cannot occur here: there is output space, and
     // input or a pending finish.
-    if (state != Z_OK && state != Z_STREAM_END) {
+    if (state != Z_OK && state != Z_STREAM_END)
       fail("gzip: cannot go on: zlib says " + std::to_string(state));
-    }
     out.append(buffer, 0, buffer.size() - stream.avail_out);
   }
   return out;

@@ -12,9 +12,15 @@
 #include "sextant/files/write_file.h"
 
 namespace sextant {
-namespace {
 
 using nlohmann::json;
+
+struct JsonKind {
+  std::string expected;  // in messages
+  std::function<bool(const json&)> fits;
+};
+
+namespace {
 
 std::string in_quotes(const json& word) {
   return word.dump(-1, ' ', true, json::error_handler_t::replace);
@@ -29,6 +35,67 @@ std::string key_before(const std::string& text, size_t byte) {
   return text.substr(open + 1, std::min<size_t>(quote - open - 1, 60));
 }
 
+template <class T>
+std::string from_to(T low, T high) {
+  std::ostringstream out;
+  out << " from " << low << " to " << high;
+  return out.str();
+}
+
+bool is_number(const json& value, double low, double high) {
+  if (!value.is_number()) return false;
+  const auto got = value.get<double>();
+  return got >= low && got <= high;
+}
+
+bool is_integer(const json& value, int64_t low, int64_t high, bool may_be_float) {
+  if (value.is_number_float()) {
+    const auto got = value.get<double>();
+    return may_be_float && got == std::floor(got) && got >= static_cast<double>(low) &&
+           got <= static_cast<double>(high) && std::fabs(got) < 0x1p53;
+  }
+  if (!value.is_number_integer()) return false;
+  // An unsigned integer beyond int64 would wrap.
+  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+    return false;
+  const auto got = value.get<int64_t>();
+  return got >= low && got <= high;
+}
+
+JsonKind integer_kind(int64_t low, int64_t high, const JsonRules& rules) {
+  return {"an integer" + from_to(low, high),
+          [=, floats = rules.whole_floats_are_integers](const json& value) {
+            return is_integer(value, low, high, floats);
+          }};
+}
+
+JsonKind integers_kind(int64_t low, int64_t high, const JsonRules& rules) {
+  return {"integers" + from_to(low, high),
+          [integer = integer_kind(low, high, rules)](const json& value) {
+            return value.is_array() && std::ranges::all_of(value, integer.fits);
+          }};
+}
+
+JsonKind number_kind(double low, double high) {
+  return {"a number" + from_to(low, high),
+          [=](const json& value) { return is_number(value, low, high); }};
+}
+
+JsonKind numbers_kind(double low, double high) {
+  return {"numbers" + from_to(low, high), [number = number_kind(low, high)](const json& value) {
+            return value.is_array() && std::ranges::all_of(value, number.fits);
+          }};
+}
+
+JsonKind flag_kind() { return {"true or false", &json::is_boolean}; }
+JsonKind string_kind(const JsonRules& rules) { return {rules.string, &json::is_string}; }
+JsonKind object_kind() { return {"an object", &json::is_object}; }
+
+template <class T>
+std::optional<T> value_of(const json* found) {
+  return found == nullptr ? std::nullopt : std::optional<T>(found->get<T>());
+}
+
 }  // namespace
 
 json checked_json(const std::string& text, const std::string& where) {
@@ -36,10 +103,9 @@ json checked_json(const std::string& text, const std::string& where) {
   const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
     const bool opens =
         event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-    if (opens && depth >= kDeepestJson) {
+    if (opens && depth >= kDeepestJson)
       fail(where + ": expected at most " + std::to_string(kDeepestJson) +
            " objects and lists within each other, but got more");
-    }
     if (event == json::parse_event_t::object_start) around.emplace_back();
     if (event == json::parse_event_t::object_end) around.pop_back();
     if (event == json::parse_event_t::key &&
@@ -82,86 +148,11 @@ json read_json(const std::filesystem::path& path) {
                      [&] { return checked_json(read_file(path, kMostJsonBytes), path.string()); });
 }
 
-void write_json(const std::filesystem::path& path, const json& json) {
-  write_file(path, json.dump(2) + "\n");
+void write_json(const std::filesystem::path& path, const json& content) {
+  write_file(path, content.dump(2) + "\n");
 }
 
-using nlohmann::json;
-
-struct JsonKind {
-  std::string expected;  // in messages
-  std::function<bool(const json&)> fits;
-};
-
-namespace {
-
-template <class T>
-std::string from_to(T low, T high) {
-  std::ostringstream out;
-  out << " from " << low << " to " << high;
-  return out.str();
-}
-
-bool is_number(const json& value, double low, double high) {
-  if (!value.is_number()) return false;
-  const auto got = value.get<double>();
-  return got >= low && got <= high;
-}
-
-bool is_integer(const json& value, int64_t low, int64_t high, bool may_be_float) {
-  if (value.is_number_float()) {
-    const auto got = value.get<double>();
-    return may_be_float && got == std::floor(got) && got >= static_cast<double>(low) &&
-           got <= static_cast<double>(high) && std::fabs(got) < 0x1p53;
-  }
-  if (!value.is_number_integer()) return false;
-  // An unsigned integer beyond int64 would wrap.
-  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
-    return false;
-  }
-  const auto got = value.get<int64_t>();
-  return got >= low && got <= high;
-}
-
-JsonKind integer_kind(int64_t low, int64_t high, const JsonRules& rules) {
-  return {"an integer" + from_to(low, high),
-          [=, floats = rules.whole_floats_are_integers](const json& value) {
-            return is_integer(value, low, high, floats);
-          }};
-}
-
-JsonKind integers_kind(int64_t low, int64_t high, const JsonRules& rules) {
-  return {"integers" + from_to(low, high),
-          [integer = integer_kind(low, high, rules)](const json& value) {
-            return value.is_array() && std::ranges::all_of(value, integer.fits);
-          }};
-}
-
-JsonKind number_kind(double low, double high) {
-  return {"a number" + from_to(low, high),
-          [=](const json& value) { return is_number(value, low, high); }};
-}
-
-JsonKind numbers_kind(double low, double high) {
-  return {"numbers" + from_to(low, high), [number = number_kind(low, high)](const json& value) {
-            return value.is_array() && std::ranges::all_of(value, number.fits);
-          }};
-}
-
-JsonKind flag_kind() { return {"true or false", &json::is_boolean}; }
-JsonKind string_kind(const JsonRules& rules) { return {rules.string, &json::is_string}; }
-JsonKind object_kind() { return {"an object", &json::is_object}; }
-
-template <class T>
-std::optional<T> value_of(const json* found) {
-  return found == nullptr ? std::nullopt : std::optional<T>(found->get<T>());
-}
-
-}  // namespace
-
-std::string start_of(const json& value) {
-  return value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
-}
+std::string start_of(const json& value) { return in_quotes(value).substr(0, 60); }
 
 JsonFields::JsonFields(const json& object, std::string where, JsonRules rules)
     : object_(object), where_(std::move(where)), rules_(rules) {
@@ -284,9 +275,7 @@ std::vector<std::string> JsonFields::unrequested() const {
 
 void JsonFields::finish() const {
   const std::vector<std::string> unknown = unrequested();
-  if (!unknown.empty()) {
-    fail(where_ + ": " + unknown[0] + ": expected no such field, but got one");
-  }
+  if (!unknown.empty()) fail(where_ + ": " + unknown[0] + ": expected no such field, but got one");
 }
 
 }  // namespace sextant

@@ -1,7 +1,6 @@
 #include "sextant/files/safetensors.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,21 +22,10 @@ constexpr size_t kMostDimensions = 8;
 constexpr size_t kMostNameBytes = 65'536;
 constexpr const char* kMetadataKey = "__metadata__";
 
-constexpr std::array<std::pair<std::string_view, uint64_t>, 15> kTypes{{{"BOOL", 1},
-                                                                        {"U8", 1},
-                                                                        {"I8", 1},
-                                                                        {"F8_E4M3", 1},
-                                                                        {"F8_E5M2", 1},
-                                                                        {"I16", 2},
-                                                                        {"U16", 2},
-                                                                        {"F16", 2},
-                                                                        {"BF16", 2},
-                                                                        {"I32", 4},
-                                                                        {"U32", 4},
-                                                                        {"F32", 4},
-                                                                        {"I64", 8},
-                                                                        {"U64", 8},
-                                                                        {"F64", 8}}};
+constexpr std::pair<std::string_view, uint64_t> kTypes[] = {
+    {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+    {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+    {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
 
 [[noreturn]] void wrong(const std::string& what) { fail("safetensors: " + what); }
 
@@ -49,9 +37,8 @@ constexpr std::array<std::pair<std::string_view, uint64_t>, 15> kTypes{{{"BOOL",
 std::optional<uint64_t> checked_bytes(uint64_t element, std::span<const int64_t> shape) {
   uint64_t bytes = element;
   for (const int64_t size : shape) {
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes) || bytes >> 63 != 0) {
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes) || bytes >> 63 != 0)
       return std::nullopt;
-    }
   }
   return bytes;
 }
@@ -65,10 +52,9 @@ uint64_t element_bytes(const std::string& tensor, const std::string& dtype) {
 
 // Names appear in terminals and messages.
 void check_name(const std::string& name) {
-  if (name.empty() || name.size() > kMostNameBytes || printable(name) != name) {
+  if (name.empty() || name.size() > kMostNameBytes || printable(name) != name)
     wrong("name: expected 1 to 65536 bytes without control characters, but got " +
           nlohmann::json(name).dump().substr(0, 80));
-  }
 }
 
 struct Entry {
@@ -177,10 +163,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   static void once(std::set<std::string>& seen, const std::string& name) {
-    if (!seen.insert(name).second) {
+    if (!seen.insert(name).second)
       wrong("header: expected each name once, but got " +
             nlohmann::json(name).dump().substr(0, 80) + " twice");
-    }
   }
 
   HeaderPart place_ = HeaderPart::kOutside;
@@ -189,9 +174,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 };
 
 TensorBytes checked(const Entry& entry, std::string_view data) {
-  if (!entry.dtype || !entry.shape || !entry.offsets) {
+  if (!entry.dtype || !entry.shape || !entry.offsets)
     wrong_tensor(entry.name, "expected dtype, shape and data_offsets, but one is missing");
-  }
   const std::vector<int64_t>& offsets = *entry.offsets;
   if (offsets.size() != 2 || offsets[0] > offsets[1] ||
       static_cast<uint64_t>(offsets[1]) > data.size()) {
@@ -200,10 +184,9 @@ TensorBytes checked(const Entry& entry, std::string_view data) {
   }
   const auto begin = static_cast<uint64_t>(offsets[0]);
   const uint64_t bytes = static_cast<uint64_t>(offsets[1]) - begin;
-  if (checked_bytes(element_bytes(entry.name, *entry.dtype), *entry.shape) != bytes) {
+  if (checked_bytes(element_bytes(entry.name, *entry.dtype), *entry.shape) != bytes)
     wrong_tensor(entry.name,
                  "shape: expected what fills " + std::to_string(bytes) + " bytes, but got another");
-  }
   return {entry.name, *entry.dtype, *entry.shape, data.substr(begin, bytes)};
 }
 
@@ -214,40 +197,36 @@ void check_cover(std::vector<TensorBytes>& tensors, std::string_view data) {
   });
   const char* end = data.data();
   for (const TensorBytes& tensor : tensors) {
-    if (tensor.bytes.data() != end) {
+    if (tensor.bytes.data() != end)
       wrong_tensor(tensor.name, "data_offsets: expected to begin where the one before ends (" +
                                     std::to_string(end - data.data()) + "), but got " +
                                     std::to_string(tensor.bytes.data() - data.data()));
-    }
     end += tensor.bytes.size();
   }
-  if (end != data.data() + data.size()) {
+  if (end != data.data() + data.size())
     wrong("data: expected " + std::to_string(end - data.data()) + " bytes, but got " +
           std::to_string(data.size()));
-  }
 }
 
 }  // namespace
 
 Safetensors parse_safetensors(std::string_view file) {
-  if (file.size() < kLengthBytes) {
+  if (file.size() < kLengthBytes)
     wrong("length: expected 8 bytes, but the file has " + std::to_string(file.size()));
-  }
   uint64_t length = 0;
   std::copy_n(file.data(), kLengthBytes, reinterpret_cast<char*>(&length));
   const uint64_t there = file.size() - kLengthBytes;
-  if (length > std::min(there, kMostHeaderBytes)) {
+  if (length > std::min(there, kMostHeaderBytes))
     wrong("length: expected a header of at most " +
           std::to_string(std::min(there, kMostHeaderBytes)) + " bytes, but got " +
           std::to_string(length));
-  }
   const std::string_view header = file.substr(kLengthBytes, length);
   if (!header.starts_with('{')) wrong("header: expected { as its first byte");
   HeaderReader reader;
   nlohmann::json::sax_parse(header, &reader);
 
   const std::string_view data = file.substr(kLengthBytes + length);
-  Safetensors content{.tensors = {}, .metadata = std::move(reader.metadata)};
+  Safetensors content{.metadata = std::move(reader.metadata)};
   content.tensors.reserve(reader.entries.size());
   for (const Entry& entry : reader.entries) content.tensors.push_back(checked(entry, data));
   check_cover(content.tensors, data);
@@ -261,9 +240,8 @@ std::string safetensors_file(const Safetensors& content) {
   for (const TensorBytes& tensor : content.tensors) {
     check_name(tensor.name);
     const bool positive = std::ranges::all_of(tensor.shape, [](int64_t size) { return size >= 0; });
-    if (header.contains(tensor.name) || tensor.name == kMetadataKey) {
+    if (header.contains(tensor.name) || tensor.name == kMetadataKey)
       wrong_tensor(tensor.name, "name: expected each once, but got it twice");
-    }
     if (!positive || checked_bytes(element_bytes(tensor.name, tensor.dtype), tensor.shape) !=
                          tensor.bytes.size()) {
       wrong_tensor(tensor.name, "shape: expected what fills " +

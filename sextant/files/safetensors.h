@@ -27,8 +27,8 @@ struct TensorBytes {
 };
 
 struct Safetensors {
-  std::vector<TensorBytes> tensors;  // in the order of their data
-  std::map<std::string, std::string> metadata;
+  std::vector<TensorBytes> tensors = {};  // in the order of their data
+  std::map<std::string, std::string> metadata = {};
 };
 
 // Returns views into `file`, which must outlive them. Throws Error.

@@ -206,9 +206,7 @@ void remove_leftovers(const fs::path& folder) {
 void check_can_write(const fs::path& folder) {
   fs::path there = folder;
   std::error_code error;
-  while (there.has_relative_path() && !fs::exists(there, error)) {
-    there = folder_of(there);
-  }
+  while (there.has_relative_path() && !fs::exists(there, error)) there = folder_of(there);
   const Temporary probe(there / "probe");
 }
 

@@ -66,11 +66,10 @@ class YamlReader {
   // The value that begins with the current event.
   json value(int depth) {
     const size_t line = event_.start_mark.line;
-    if (depth >= kDeepestJson) {
+    if (depth >= kDeepestJson)
       wrong("expected at most " + std::to_string(kDeepestJson) +
                 " mappings and lists within each other, but got more",
             line);
-    }
     const size_t before = size_;
     count(1, line);
     const std::string anchor = anchor_of_event();
@@ -84,9 +83,8 @@ class YamlReader {
       }
       case YAML_SEQUENCE_START_EVENT:
         made = json::array();
-        for (next(); event_.type != YAML_SEQUENCE_END_EVENT; next()) {
+        for (next(); event_.type != YAML_SEQUENCE_END_EVENT; next())
           made.push_back(value(depth + 1));
-        }
         break;
       case YAML_MAPPING_START_EVENT:
         made = mapping(depth);

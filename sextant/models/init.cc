@@ -28,16 +28,11 @@ at::Tensor constant_values(const std::vector<int64_t>& sizes, double value) {
 
 at::Tensor initial_value(const ParameterSpec& spec, uint64_t seed, const std::string& name) {
   if (spec.initial.defined()) return spec.initial.contiguous();
-  switch (spec.init) {
-    case ParameterSpec::Init::kZeros:
-      return constant_values(spec.sizes, 0);
-    case ParameterSpec::Init::kOnes:
-      return constant_values(spec.sizes, 1);
-    case ParameterSpec::Init::kNormal:
-      return normal_values(spec.sizes, spec.init_low, spec.init_high, seed, name);
-    case ParameterSpec::Init::kUniform:
-      break;
-  }
+  using Init = ParameterSpec::Init;
+  if (spec.init == Init::kZeros) return constant_values(spec.sizes, 0);
+  if (spec.init == Init::kOnes) return constant_values(spec.sizes, 1);
+  if (spec.init == Init::kNormal)
+    return normal_values(spec.sizes, spec.init_low, spec.init_high, seed, name);
   const CounterRandom random(seed, "init/" + name);
   return filled(spec.sizes, [&](uint64_t n) {
     return spec.init_low + (spec.init_high - spec.init_low) * random.uniform(n);

@@ -1,4 +1,4 @@
-#include "sextant/chart/markdown.h"
+#include "sextant/chart/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sextant/cli/doctor/annotations.h"
+#include "sextant/cli/doctor/report.h"
 #include "tests/lab/temporary_folder.h"
 
 namespace sextant::cli {

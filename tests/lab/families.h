@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sextant/models/config.h"
 #include "sextant/models/decoder/decoder.h"
+#include "sextant/models/decoder/decoder_options.h"
 #include "sextant/models/hugging_face/family.h"
 
 namespace sextant::lab {

@@ -4,7 +4,7 @@
 // A finding names its key in words: "rope_scaling: factor: expected ...". The first word that is a
 // key of the file gives the line, and further words lead into its object. Where no word is a key,
 // the finding's field has keys that decide it.
-#include "sextant/cli/doctor/annotations.h"
+#include "sextant/cli/doctor/report.h"
 
 #include <fmt/format.h>
 
@@ -69,14 +69,11 @@ void add_annotations(const DoctorReport& report, std::vector<Annotation>& to) {
                   message, file, line_of(found, text, report.place)});
   }
   for (const Unjudged& entry : report.result.unjudged) {
+    ConfigFinding asked;
+    asked.field = entry.what;
+    asked.got = entry.why;
     to.push_back({"none", kNotJudged, kNotJudged, sentence_of(entry), file,
-                  line_of({.layers = {},
-                           .kind = {},
-                           .field = entry.what,
-                           .expected = {},
-                           .got = entry.why,
-                           .cause = {}},
-                          text, report.place)});
+                  line_of(asked, text, report.place)});
   }
 }
 

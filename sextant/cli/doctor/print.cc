@@ -33,10 +33,9 @@ std::vector<std::string> cells_of(const LayerRow& row) {
 std::vector<std::string> not_measured(const DoctorReport& report) {
   std::vector<std::string> sentences;
   for (const JudgedFact& fact : report.facts) {
-    if (fact.status == "not measured") {
+    if (fact.status == "not measured")
       sentences.push_back(
           sentence_of(Unjudged{.layers = fact.layers, .what = fact.fact, .why = fact.why}));
-    }
   }
   return sentences;
 }
@@ -44,9 +43,8 @@ std::vector<std::string> not_measured(const DoctorReport& report) {
 // " (transformers 5.24.0, torch 2.15.0)"
 std::string versions_of(const DoctorReport& report) {
   std::string list;
-  for (const auto& [name, version] : report.versions) {
+  for (const auto& [name, version] : report.versions)
     list += (list.empty() ? "" : ", ") + name + " " + version;
-  }
   return list.empty() ? "" : " (" + list + ")";
 }
 
@@ -77,13 +75,10 @@ void print(const DoctorReport& report) {
     if (!found.cause.empty()) print_wrapped("cause         " + found.cause);
     lab::print("\n");
   }
-  for (const Unjudged& unjudged : report.result.unjudged) {
+  for (const Unjudged& unjudged : report.result.unjudged)
     print_wrapped("not judged    " + sentence_of(unjudged));
-  }
   for (const std::string& note : report.result.notes) print_wrapped("note          " + note);
-  for (const std::string& missing : not_measured(report)) {
-    print_wrapped("not measured  " + missing);
-  }
+  for (const std::string& missing : not_measured(report)) print_wrapped("not measured  " + missing);
   const size_t count = report.result.findings.size();
   const bool warns = std::ranges::all_of(report.result.findings, &ConfigFinding::warning);
   const std::string verdict =
@@ -97,7 +92,7 @@ void print(const DoctorReport& report) {
 chart::Report page_of(const DoctorReport& report) {
   using chart::Tone;
   using chart::words;
-  chart::Table layers{.caption = "Layers", .columns = {}};
+  chart::Table layers{.caption = "Layers"};
   for (const std::string& column : kColumns) layers.columns.push_back({column});
   for (const LayerRow& row : report.rows) {
     std::vector<chart::Cell>& line = layers.rows.emplace_back();
@@ -109,24 +104,20 @@ chart::Report page_of(const DoctorReport& report) {
                              ". Verdict: **" + report.verdict() + "**" +
                              (report.facts.empty() ? "" : " (" + report.facts_text() + ")") + ".",
                      .opening = {"", {layers}},
-                     .sections = {},
                      .footer = ""};
   chart::Table findings{
       .columns = {{"severity"}, {"layers"}, {"field"}, {"expected"}, {"got"}, {"cause"}},
       .stacks = true};
-  for (const ConfigFinding& found : report.result.findings) {
+  for (const ConfigFinding& found : report.result.findings)
     findings.rows.push_back({words(severity_of(found)), words(layers_of(found)),
                              words(found.field, Tone::kBad), words(found.expected),
                              words(found.got), words(found.cause)});
-  }
   if (!findings.rows.empty()) page.sections.push_back({"Findings", {findings}});
   std::string notes;
-  for (const Unjudged& entry : report.result.unjudged) {
+  for (const Unjudged& entry : report.result.unjudged)
     notes += "- not judged: " + sentence_of(entry) + "\n";
-  }
-  for (const std::string& missing : not_measured(report)) {
+  for (const std::string& missing : not_measured(report))
     notes += "- not measured: " + missing + "\n";
-  }
   for (const std::string& note : report.result.notes) notes += "- " + note + "\n";
   if (!notes.empty()) page.sections.push_back({"Notes", {chart::Prose{notes}}});
   return page;

@@ -96,8 +96,7 @@ std::string verdict_of(const ConfigComparison& result, const RopeConfig& group, 
 
 LayerRow row_of(const RopeConfig& group, const Explained& numbers) {
   const bool rotates = group.rotates;
-  return {.layers = {},
-          .kind = shortened(group.layers, 40),
+  return {.kind = shortened(group.layers, 40),
           .rotates = rotates_of(group),
           .rotated = rotates
                          ? fmt::format("{}-{} of {}", group.first_channel,
@@ -106,17 +105,15 @@ LayerRow row_of(const RopeConfig& group, const Explained& numbers) {
           .base = rotates ? group.base : 0,
           .stretch = stretch_of_group(group, numbers),
           .window = window_of(group),
-          .scale = rotates ? numbers.rotated_scale : numbers.scale,
-          .verdict = {}};
+          .scale = rotates ? numbers.rotated_scale : numbers.scale};
 }
 
 // Adds the lines of a group: one for its layers of each verdict.
 void add_rows(DoctorReport& report, const RopeConfig& group, const Explained& numbers,
               const std::vector<int64_t>& layers) {
   std::map<std::string, std::vector<int64_t>> by_verdict;
-  for (const int64_t layer : layers) {
+  for (const int64_t layer : layers)
     by_verdict[verdict_of(report.result, group, layer)].push_back(layer);
-  }
   if (layers.empty()) by_verdict[verdict_of(report.result, group, -1)] = {};
   for (const auto& [verdict, numbered] : by_verdict) {
     LayerRow& row = report.rows.emplace_back(row_of(group, numbers));
@@ -197,8 +194,6 @@ DoctorReport unexamined(const std::string& subject, const std::string& file,
   DoctorReport report{.subject = subject,
                       .against = "its configuration",
                       .versions = versions_of_files(),
-                      .rows = {},
-                      .result = {},
                       .file = file};
   add_unjudged(report.result, "model", why, {});
   return report;
@@ -210,8 +205,6 @@ DoctorReport examine_files(const std::vector<std::string>& paths, double base) {
   DoctorReport report{.subject = path,
                       .against = paths[0],
                       .versions = versions_of_files(),
-                      .rows = {},
-                      .result = {},
                       .file = path == "-" ? "" : config_path(path),
                       .facts = {{"model", "not measured", {}, kNotRun}}};
   ReadRopeConfig read;
@@ -239,9 +232,8 @@ DoctorReport examine_files(const std::vector<std::string>& paths, double base) {
   }
   report.place = read.place;
   sort_findings(report.result.findings);
-  for (size_t g = 0; g < read.configs.size(); ++g) {
+  for (size_t g = 0; g < read.configs.size(); ++g)
     add_rows(report, read.configs[g], read.explained[g], read.configs[g].layer_numbers);
-  }
   return report;
 }
 
@@ -250,8 +242,6 @@ DoctorReport report_of(const std::string& text, const std::string& where) {
   DoctorReport report{.subject = model.subject,
                       .against = model.against,
                       .versions = model.versions,
-                      .rows = {},
-                      .result = {},
                       .facts = model.facts};
   std::error_code ignored;
   const std::filesystem::path file = std::filesystem::path(model.subject) / "config.json";
@@ -268,10 +258,9 @@ DoctorReport report_of(const std::string& text, const std::string& where) {
     const auto layers = std::exchange(found.layers, {});
     add_finding(result, found, layers.empty() ? std::nullopt : std::optional(layers[0]));
   }
-  for (const Unjudged& entry : model.unjudged) {
+  for (const Unjudged& entry : model.unjudged)
     add_unjudged(result, entry.what, entry.why,
                  entry.layers.empty() ? std::nullopt : std::optional(entry.layers[0]));
-  }
   sort_findings(result.findings);
   result.notes.insert(result.notes.end(), model.notes.begin(), model.notes.end());
   for (size_t g = 0; g < std::min(model.layers.size(), read.configs.size()); ++g) {
@@ -289,9 +278,8 @@ std::string json_text(const DoctorReport& report) {
       if (row[unknown] == 0) row[unknown] = nullptr;
     }
   }
-  for (size_t n = 0; n < findings.size(); ++n) {
+  for (size_t n = 0; n < findings.size(); ++n)
     findings[n]["severity"] = severity_of(report.result.findings[n]);
-  }
   for (const auto& [name, version] : report.versions) versions[name] = version;
   return json({{"schema", 2},
                {"subject", report.subject},

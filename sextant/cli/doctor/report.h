@@ -1,5 +1,5 @@
 // The report of `sextant doctor`, of files and of a model that runs: as text, as JSON and as a
-// page; annotations.h has it for continuous integration. docs/doctor.md describes the JSON.
+// page, and as annotations for continuous integration. docs/doctor.md describes the JSON.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace sextant::cli {
 
 // A line of the table: layers that are alike in configuration and in verdict.
 struct LayerRow {
-  std::vector<int64_t> layers;  // empty: all, or not known
+  std::vector<int64_t> layers = {};  // empty: all, or not known
   std::string kind;
   std::string rotates;  // "half-split", "interleaved", "yes", "no (NoPE)"
   std::string rotated;  // "0-127 of 128": the channels that rotate
   double base = 0;      // 0: none
   std::string stretch, window;
-  double scale = 0;     // 0: not known
-  std::string verdict;  // the fields of its findings, or "ok"
+  double scale = 0;          // 0: not known
+  std::string verdict = {};  // the fields of its findings, or "ok"
 };
 
 // A fact that doctor judges of a model that runs, or "model", which files do not show. status: "as
@@ -35,8 +35,8 @@ struct JudgedFact {
 struct DoctorReport {
   std::string subject, against;  // the model or file, and the source of expected values
   std::vector<std::pair<std::string, std::string>> versions;
-  std::vector<LayerRow> rows;
-  ConfigComparison result;
+  std::vector<LayerRow> rows = {};
+  ConfigComparison result = {};
   // The file with the configuration, and the path of the language model's object in it; empty:
   // none.
   std::string file = {}, place = {};
@@ -73,5 +73,20 @@ std::string sentence_of(const Unjudged& unjudged);
 void print(const DoctorReport& report);
 std::string json_text(const DoctorReport& report);
 chart::Report page_of(const DoctorReport& report);
+
+// Two forms that systems of continuous integration show beside the lines of a change follow.
+
+// A workflow command of GitHub for each finding and each reason why something is not judged, and a
+// line with their numbers.
+std::string github_text(const std::vector<DoctorReport>& reports);
+
+// A log of SARIF 2.1.0 (OASIS 2020) with one run. A quantity that is not judged is a result of kind
+// "open". status: the exit status of this run.
+std::string sarif_text(const std::vector<DoctorReport>& reports, int status);
+
+// The line of a configuration that a finding is about, from 1; 0: not known. text: a config.json,
+// also a damaged one, or flags. place: the path of the language model's object in it
+// ("text_config"); "": the whole file.
+int64_t line_of(const ConfigFinding& finding, const std::string& text, const std::string& place);
 
 }  // namespace sextant::cli

@@ -20,6 +20,13 @@
 namespace sextant::cli {
 namespace {
 
+// The number of channel pairs with a frequency other than 0.
+// In p-RoPE some pairs have frequency 0.
+int64_t moving_pairs(const Explained& numbers) {
+  return std::ranges::count_if(numbers.pairs,
+                               [](const PairExplained& pair) { return pair.stretched != 0; });
+}
+
 std::string fate(const PairExplained& pair) {
   if (pair.stretched == 0) return "not rotated";
   if (std::isnan(pair.kept) || pair.kept > 0.9999) return "kept";
@@ -43,19 +50,17 @@ std::string value(const nlohmann::json& x) {
 void print_parameters(const RopeConfig& config) {
   std::string line;
   const nlohmann::json parameters = parameters_of(config);
-  for (const auto& item : parameters.items()) {
+  for (const auto& item : parameters.items())
     line += (line.empty() ? "" : ", ") + item.key() + " " + value(item.value());
-  }
   if (!line.empty()) lab::print("parameters    {}\n", line);
 }
 
 void print_axes(const RopeScaling& scaling) {
   constexpr const char* kAxes[] = {"time", "height", "width", "a fourth axis"};
   std::string line;
-  for (size_t a = 0; a < scaling.sections.size(); ++a) {
+  for (size_t a = 0; a < scaling.sections.size(); ++a)
     line += fmt::format("{}{} follow {}", line.empty() ? "" : ", ", scaling.sections[a],
                         kAxes[std::min<size_t>(a, 3)]);
-  }
   if (line.empty()) return;
   lab::print("axes          of the pairs {}{}\n", line,
              scaling.plane_first            ? ", height and width in turn, then time"
@@ -71,9 +76,8 @@ void print_layers(const RopeConfig& config, const Explained& n) {
   } else if (config.window > 0) {
     lab::print("window        {} positions{}, the query's own included\n", config.window, where);
   }
-  if (config.chunk > 0) {
+  if (config.chunk > 0)
     lab::print("chunks        of {} positions{}: a query sees its own\n", config.chunk, where);
-  }
   if (n.reach > 0) lab::print("              in these layers no distance is beyond {}\n", n.reach);
   for (const std::string& note : config.notes) print_wrapped("layers        " + note);
 }
@@ -112,13 +116,11 @@ void print_head(const Subject& subject) {
              : pairing == "half-split"
                  ? fmt::format("; half-split: channel f pairs with f + {}", config.rotary_dim / 2)
                  : "; which channels pair is not said");
-  if (n.gain != 1) {
+  if (n.gain != 1)
     lab::print("attention     queries and keys times {}, so scores of rotated channels times {}\n",
                number(n.gain), number(n.gain * n.gain));
-  }
-  if (config.scaling.score_factor != 1) {
+  if (config.scaling.score_factor != 1)
     lab::print("              and all scores times {}\n", number(config.scaling.score_factor));
-  }
   lab::print("softmax       scale {}, against {} of plain attention with {} channels\n",
              number(n.rotated_scale), number(1 / std::sqrt(static_cast<double>(config.head_dim))),
              config.head_dim);
@@ -186,12 +188,11 @@ void print_hazards(const Subject& subject) {
   const Explained& n = subject.numbers;
   lab::print("\n");
   print_angles(n);
-  if (n.target > 0) {
+  if (n.target > 0)
     print_wrapped(fmt::format(
         "With angles computed in float32, as most engines do, a cosine at position {} is wrong by "
         "up to {:.2g}; with positions or frequencies in bfloat16 it is meaningless there.",
         n.target, n.float32_error));
-  }
 }
 
 void print_without_rotation(const Subject& subject) {
@@ -201,9 +202,8 @@ void print_without_rotation(const Subject& subject) {
       fmt::format("rotation      none: queries and keys are not rotated (no RoPE); {}",
                   none ? "these layers know no positions (NoPE)"
                        : fmt::format("the positions of this model are: {}", config.instead)));
-  if (config.head_dim > 0 && subject.numbers.scale > 0) {
+  if (config.head_dim > 0 && subject.numbers.scale > 0)
     lab::print("softmax       scale {}\n", number(subject.numbers.scale));
-  }
   print_queries(config);
   print_layers(config, subject.numbers);
 }
@@ -238,10 +238,9 @@ void print(const Subject& subject, bool all, bool legend) {
   const RopeConfig& config = subject.config;
   const std::string layers = shortened(config.layers, 60);
   const std::string numbers = layer_list(config.layer_numbers);
-  if (!layers.empty() || !numbers.empty()) {
+  if (!layers.empty() || !numbers.empty())
     lab::print("\n== layers{}{} ==\n", layers.empty() ? "" : ": " + layers,
                numbers.empty() ? "" : " " + numbers);
-  }
   if (!config.rotates) {
     print_without_rotation(subject);
   } else {
@@ -275,12 +274,6 @@ std::string stretch_of_group(const RopeConfig& config, const Explained& numbers)
   if (!config.rotates || plain) return "-";
   const std::string name = name_of(config.scaling).name;
   return numbers.factor == 1 ? name : fmt::format("{} x {}", name, number(numbers.factor));
-}
-
-// In p-RoPE some pairs have frequency 0.
-int64_t moving_pairs(const Explained& numbers) {
-  return std::ranges::count_if(numbers.pairs,
-                               [](const PairExplained& pair) { return pair.stretched != 0; });
 }
 
 std::string shortened(const std::string& name, size_t most) {
@@ -323,9 +316,7 @@ std::string layer_list(const std::vector<int64_t>& numbers) {
   for (size_t first = 0; first < numbers.size();) {
     size_t last = first;
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (runs++ == kMostRuns) {
-      return fmt::format("{}, ... ({} layers)", list, numbers.size());
-    }
+    if (runs++ == kMostRuns) return fmt::format("{}, ... ({} layers)", list, numbers.size());
     list += (list.empty() ? "" : ", ") + std::to_string(numbers[first]);
     if (last > first) list += fmt::format("-{}", numbers[last]);
     first = last + 1;
@@ -355,8 +346,8 @@ void print_groups(const std::vector<Subject>& subjects) {
 }
 
 chart::LineChart wavelengths(const Subject& subject) {
-  Wavelengths before = {.name = "as trained", .frequencies = {}};
-  Wavelengths after = {.name = "stretched", .frequencies = {}};
+  Wavelengths before = {.name = "as trained"};
+  Wavelengths after = {.name = "stretched"};
   for (const PairExplained& pair : subject.numbers.pairs) {
     before.frequencies.push_back(pair.frequency);
     after.frequencies.push_back(pair.stretched);

@@ -1,13 +1,19 @@
 // A RoPE configuration with the numbers derived from it, printed as text and as a chart.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "sextant/chart/chart.h"
 #include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/read_config.h"
 #include "sextant/rope_config/rope_config.h"
 #include "sextant/rope_config/vision.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sextant::cli {
 
@@ -36,9 +42,6 @@ std::string number(double x);
 // "0-4, 6-10": consecutive numbers as ranges; after four ranges ", ... (40 layers)".
 std::string layer_list(const std::vector<int64_t>& numbers);
 
-// The number of channel pairs with a frequency other than 0.
-int64_t moving_pairs(const Explained& numbers);
-
 // Lines of at most 90 characters, broken at spaces.
 std::vector<std::string> wrapped(const std::string& text);
 // Prints them to standard output.
@@ -51,5 +54,17 @@ void print(const Subject& subject, bool all, bool legend);
 void print_vision(const VisionPart& part);
 
 chart::LineChart wavelengths(const Subject& subject);
+
+// The options that select a RoPE configuration, shared by explain and convert.
+struct ConfigRequest {
+  std::string path;
+  Overrides overrides;
+};
+
+// Adds --base. `base` lives as long as the command.
+void add_base(CLI::App& command, double& base);
+
+// Adds PATH, --base, --local-base, --head-dim. The request lives as long as the command.
+std::shared_ptr<ConfigRequest> add_config(CLI::App& command);
 
 }  // namespace sextant::cli

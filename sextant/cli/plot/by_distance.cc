@@ -81,19 +81,17 @@ chart::HeatMap head_map(const PlotSubject& subject, const DistanceView& view,
 chart::LineChart weights_chart(const PlotSubject& subject, const std::vector<Slope>& slopes,
                                size_t every, int64_t window) {
   PlotSubject far = subject;
-  far.positions = {.step = 1, .list = {}};
+  far.positions = {.step = 1};
   const int64_t length = std::max(subject.positions.list.back() + 1, kWeightsTo);
-  for (int64_t distance = 1; distance <= length; distance += (length - 1) / kWeightsTo + 1) {
+  for (int64_t distance = 1; distance <= length; distance += (length - 1) / kWeightsTo + 1)
     far.positions.list.push_back(distance);
-  }
   const DistanceView view = {.value = {.label = "weight", .unit = "of that at distance 0"}};
   std::vector<chart::Series> lines;
-  for (size_t head = 0; head < slopes.size(); head += every) {
+  for (size_t head = 0; head < slopes.size(); head += every)
     lines.push_back(distance_series(
         far, view,
         fmt::format("head {}: half at {:.3g}", head + 1, std::numbers::ln2 / slopes[head].past),
         [&](int64_t distance) { return std::exp(slopes[head].bias(distance)); }));
-  }
   lines.push_back(stairs(distance_series(far, view, fmt::format("window {}", window),
                                          [&](int64_t distance) { return distance < window; })));
   lines.back().emphasis = true;
@@ -105,9 +103,8 @@ chart::LineChart weights_chart(const PlotSubject& subject, const std::vector<Slo
 std::vector<Figure> alibi_figures(const PlotValues& values) {
   const bool both = values.choice("direction", {"causal", "both"}) == 1;
   const double future_scale = values.number("future-scale", 0, 1e6);
-  if (!both && future_scale != 1) {
+  if (!both && future_scale != 1)
     values.refuse("future-scale", "1 without --direction both, as no key after the query is seen");
-  }
   std::vector<Slope> slopes;
   for (const double slope :
        alibi_slopes(values.integer("heads", 1, 1024), values.number("max-bias", 0, 1e6))) {
@@ -121,11 +118,10 @@ std::vector<Figure> alibi_figures(const PlotValues& values) {
 
   std::vector<chart::Series> lines;
   const size_t every = (slopes.size() + kMostLines - 1) / kMostLines;
-  for (size_t head = 0; head < slopes.size(); head += every) {
+  for (size_t head = 0; head < slopes.size(); head += every)
     lines.push_back(distance_series(
         subject, view, fmt::format("head {}: slope {:.4g}", head + 1, slopes[head].past),
         [&](int64_t distance) { return slopes[head].bias(distance); }));
-  }
   const std::vector<Figure> by_head = {{"heads", head_map(subject, view, slopes)},
                                        {"distance", distance_chart(subject, view, lines)}};
   chart::LineChart weights =
@@ -196,10 +192,9 @@ std::vector<Figure> sandwich_figures(const PlotValues& values) {
   };
   const DistanceView view = {.value = {.label = "bias"}, .future = both};
   std::vector<chart::Series> lines;
-  for (const double factor : factors) {
+  for (const double factor : factors)
     lines.push_back(distance_series(subject, view, fmt::format("head {}", lines.size() + 1),
                                     [&](int64_t d) { return factor * curve(d); }));
-  }
   std::vector<Figure> figures = {
       {"score", pair_map(subject, view, [&](int64_t d) { return factors[0] * curve(d); })},
       {"distance", distance_chart(subject, view, std::move(lines))}};
@@ -302,9 +297,8 @@ std::vector<Figure> none_figures(const PlotValues& values) {
   chart::HeatMap map = square_map(subject, "order comes from the causal mask alone");
   map.value = {.label = "weight", .scale = chart::Scale::kLog10};
   for (const int64_t query : subject.positions.list) {
-    for (const int64_t key : subject.positions.list) {
+    for (const int64_t key : subject.positions.list)
       map.values.push_back(key > query ? std::nan("") : 1 / static_cast<double>(query + 1));
-    }
   }
   const auto weight = [](int64_t query) { return 1 / static_cast<double>(query + 1); };
   const DistanceView view = {.value = map.value};

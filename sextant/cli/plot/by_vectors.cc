@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sextant/cli/plot/projected.h"
+#include "sextant/cli/plot/figures.h"
 #include "sextant/position/binary.h"
 #include "sextant/position/clock.h"
 #include "sextant/position/sinusoid.h"
@@ -39,19 +39,17 @@ constexpr const char* kAuto = "auto";
 constexpr int64_t kHands = 4, kMostHands = 1024;  // of the alien clock
 
 std::vector<Figure> earth_figures(const PlotValues& values, const std::vector<int64_t>& periods) {
-  if (values.text("hands") != kAuto) {
+  if (values.text("hands") != kAuto)
     values.refuse("hands", fmt::format("{}, as each of the periods is a hand", kAuto));
-  }
   const PlotSubject subject = {"Clock", fmt::format("periods {}", fmt::join(periods, ", ")),
                                positions_of(values)};
   return added_figures(values, subject, clock_rows(periods, subject.positions.list));
 }
 
 std::vector<Figure> alien_figures(const PlotValues& values, const std::vector<int64_t>& periods) {
-  if (!std::ranges::equal(periods, kClockPeriods)) {
+  if (!std::ranges::equal(periods, kClockPeriods))
     values.refuse("periods", fmt::format("{}, as the alien clock has periods of its own",
                                          fmt::join(kClockPeriods, ",")));
-  }
   const int64_t hands =
       values.text("hands") == kAuto ? kHands : values.integer("hands", 1, kMostHands);
   const PlotSubject subject = {"Alien clock", fmt::format("{} hands, ratio 3600^2", hands),

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 
 #include "sextant/base/error.h"
+#include "sextant/base/random.h"
 #include "sextant/position/position_products.h"
 
 namespace sextant::cli {
@@ -59,6 +61,109 @@ void add_diagonal(chart::Series& to, const Positions& positions, std::span<const
   to.high.push_back(greatest);
 }
 
+struct Product {
+  std::string name;  // "no W"; "random W, head 1"
+  std::vector<double> matrix;
+};
+
+std::vector<double> random_matrix(uint64_t seed, const std::string& stream, size_t width,
+                                  size_t columns) {
+  const CounterRandom random(seed, stream);
+  const double deviation = 1 / std::sqrt(static_cast<double>(width));
+  std::vector<double> out(width * columns);
+  for (size_t n = 0; n < out.size(); ++n) out[n] = deviation * random.normal(n);
+  return out;
+}
+
+std::vector<Product> products_of(const PlotValues& values, std::span<const double> rows,
+                                 int64_t count) {
+  const int64_t heads = values.integer("heads", 1, 64);
+  const auto columns = static_cast<size_t>(values.integer("head-dim", 1, 1024));
+  const auto seed = static_cast<uint64_t>(values.integer("seed", 0, int64_t{1} << 53));
+  const size_t width = rows.size() / static_cast<size_t>(count);
+  std::vector<Product> out = {{"no W", position_products(rows, count)}};
+  for (int64_t head = 1; head <= heads; ++head) {
+    const std::vector<double> query =
+        random_matrix(seed, fmt::format("plot/query/{}", head), width, columns);
+    const std::vector<double> key =
+        random_matrix(seed, fmt::format("plot/key/{}", head), width, columns);
+    out.push_back({fmt::format("random W, head {}", head),
+                   position_products(rows, count, {.query = query, .key = key})});
+  }
+  return out;
+}
+
+chart::HeatMap map_of(const PlotSubject& subject, const std::string& title, const Product& product,
+                      const std::string& formula) {
+  chart::HeatMap map = square_map(subject, title);
+  map.value = {.label = formula};
+  map.values = product.matrix;
+  return map;
+}
+
+// Products without W above, and behind the W of each head below.
+chart::Panels distance_panels(const PlotSubject& subject, const std::vector<Product>& products,
+                              const NumberTable& explained) {
+  const DistanceView view = {.value = {.label = "product", .unit = "standard deviations"},
+                             .future = true};
+  std::vector<chart::Series> without, behind;
+  for (size_t n = 0; n < products.size(); ++n) {
+    chart::Series line =
+        by_distance(subject.positions, standardised(products[n].matrix), view.future);
+    const std::string name = n == 0 ? products[0].name : fmt::format("head {}", n);
+    const double share = explained.rows[n].second[0];  // of the past
+    line.name = std::isnan(share) ? name : fmt::format("{}: {:.0f} %", name, 100 * share);
+    if (n > 1) {
+      line.low.clear();
+      line.high.clear();
+    }
+    (n == 0 ? without : behind).push_back(std::move(line));
+  }
+  const auto part = [&](std::vector<chart::Series> series, const std::string& words) {
+    chart::LineChart chart = distance_chart(subject, view, std::move(series));
+    chart.subtitle = words;
+    chart.height = 250;
+    return chart;
+  };
+  return {.title = subject.title + ": products with and without W against distance",
+          .subtitle = subject.settings,
+          .parts = {part(std::move(without),
+                         "Without W. Percent: how much of the product's variance among earlier "
+                         "keys distance explains"),
+                    part(std::move(behind), "Behind random W; the band is that of head 1")}};
+}
+
+NumberTable explained_by_distance(const std::vector<Product>& products, int64_t count) {
+  NumberTable table = {.title = "share of the variance of p_i W_q W_k^T p_j that distance explains",
+                       .columns = {"past", "all"}};
+  for (const Product& product : products)
+    table.rows.push_back(
+        {product.name,
+         {variance_explained_by_distance(product.matrix, count, PairsOfPositions::kPast),
+          variance_explained_by_distance(product.matrix, count, PairsOfPositions::kAll)}});
+  return table;
+}
+
+// "product": p_i . p_j. "random-w": p_i W_q W_k^T p_j of the first head, W_q and W_k [width,
+// head_dim] of independent normal numbers of variance 1 / width, as a model begins its training.
+// "explained-distance": both by distance in two panels, in standard deviations of their matrix,
+// with a band from the minimum to the maximum, and the means of the other heads; the names of the
+// lines have the share of keys before the query. "explained": the share of the variance that
+// distance explains, of keys before the query and of all.
+std::vector<Figure> projected_figures(const PlotValues& values, const PlotSubject& subject,
+                                      std::span<const double> rows) {
+  const auto count = static_cast<int64_t>(subject.positions.list.size());
+  const std::vector<Product> products = products_of(values, rows, count);
+  const NumberTable explained = explained_by_distance(products, count);
+  PlotSubject random = subject;
+  random.settings += fmt::format("; W_q, W_k random, {} columns, seed {}", values.text("head-dim"),
+                                 values.text("seed"));
+  return {{"product", map_of(subject, "products without W", products[0], "p_i . p_j")},
+          {"random-w", map_of(random, "products with random W", products[1], "p_i W_q W_k^T p_j")},
+          {"explained-distance", distance_panels(random, products, explained)},
+          {"explained", explained}};
+}
+
 }  // namespace
 
 chart::HeatMap square_map(const PlotSubject& subject, const std::string& title) {
@@ -85,9 +190,8 @@ std::vector<double> cosines(std::span<const double> rows, size_t count) {
 chart::Series by_distance(const Positions& positions, std::span<const double> matrix, bool future) {
   const auto count = static_cast<int64_t>(positions.list.size());
   chart::Series out;
-  for (int64_t apart = future ? 1 - count : 0; apart < count; ++apart) {
+  for (int64_t apart = future ? 1 - count : 0; apart < count; ++apart)
     add_diagonal(out, positions, matrix, apart);
-  }
   return out;
 }
 
@@ -99,7 +203,7 @@ std::vector<PlotOption> with_positions(std::vector<PlotOption> options, int64_t 
 
 Positions positions_of(const PlotValues& values) {
   const int64_t length = values.integer("length", 1, kLongestAxis);
-  Positions out = {.step = values.integer("step", 1, kLongestAxis), .list = {}};
+  Positions out = {.step = values.integer("step", 1, kLongestAxis)};
   const int64_t count = (length - 1) / out.step + 1;
   if (count > kMostPositions) {
     fail(
@@ -211,6 +315,22 @@ chart::LineChart distance_chart(const PlotSubject& subject, const DistanceView& 
   line.series = std::move(series);
   if (view.future) line.markers = {{0, "the query itself"}};
   return line;
+}
+
+std::vector<PlotOption> with_projections(std::vector<PlotOption> options) {
+  options.push_back({"heads", "heads with random W_q and W_k", "4"});
+  options.push_back({"head-dim", "columns of W_q and W_k", "16"});
+  options.push_back({"seed", "of random W_q and W_k", "1"});
+  return options;
+}
+
+std::vector<Figure> added_figures(const PlotValues& values, const PlotSubject& subject,
+                                  std::span<const double> rows) {
+  std::vector<Figure> all =
+      vector_figures(subject, rows, cosines(rows, subject.positions.list.size()),
+                     {.label = "similarity", .unit = "cosine"});
+  std::ranges::move(projected_figures(values, subject, rows), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace sextant::cli

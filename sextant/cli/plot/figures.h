@@ -15,7 +15,7 @@ namespace sextant::cli {
 // --step.
 struct Positions {
   int64_t step = 1;
-  std::vector<int64_t> list;
+  std::vector<int64_t> list = {};
 };
 std::vector<PlotOption> with_positions(std::vector<PlotOption> options, int64_t length = 128);
 // Throws Error if there are too many positions for a matrix.
@@ -25,7 +25,7 @@ Positions positions_of(const PlotValues& values);
 struct PlotSubject {
   std::string title;     // "Sinusoidal positions"
   std::string settings;  // "width 64, base 10000"
-  Positions positions;
+  Positions positions = {};
 };
 
 // Figures of an encoding with one vector per position, `rows` [positions, width]: the vectors;
@@ -61,7 +61,7 @@ chart::Series distance_series(const PlotSubject& subject, const DistanceView& vi
 // frequency 0 are gaps.
 struct Wavelengths {
   std::string name;
-  std::vector<double> frequencies;  // radians per position
+  std::vector<double> frequencies = {};  // radians per position
 };
 chart::LineChart wavelengths_chart(std::span<const Wavelengths> all, int64_t trained);
 
@@ -69,5 +69,15 @@ chart::LineChart wavelengths_chart(std::span<const Wavelengths> all, int64_t tra
 chart::Series stairs(const chart::Series& series);
 chart::LineChart distance_chart(const PlotSubject& subject, const DistanceView& view,
                                 std::vector<chart::Series> series);
+
+// Figures of vectors that are added to the input: the products p_i W_q W_k^T p_j in which they meet
+// in attention, without W and with random ones, and how far distance alone explains them.
+
+// Adds --heads, --head-dim and --seed.
+std::vector<PlotOption> with_projections(std::vector<PlotOption> options);
+
+// All figures of vectors that are added to the input: vector_figures() and these.
+std::vector<Figure> added_figures(const PlotValues& values, const PlotSubject& subject,
+                                  std::span<const double> rows);
 
 }  // namespace sextant::cli

@@ -1,5 +1,10 @@
 // The options of a method and those of the plot are two spellings of the same. Options that a plot
 // has are moved to it; the others choose the plot by scores.
+//
+// Methods whose rows are places of a grid are drawn by what they add to a score at each pair of a
+// vertical and a horizontal distance: their scores of one vector as query and key everywhere, minus
+// those of attention without positions. Tables that start from zeros are drawn at random, since
+// their form is what the picture shows.
 #include "sextant/cli/plot/method_options.h"
 
 #include <fmt/format.h>
@@ -7,11 +12,14 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"
-#include "sextant/cli/plot/projected.h"
+#include "sextant/cli/plot/figures.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/arms.h"
 
@@ -48,9 +56,8 @@ std::string harmless(const std::string& words) {
 
 std::string label_of(const std::string& method, const json& own) {
   std::string label = method;
-  for (const auto& [option, value] : own.items()) {
+  for (const auto& [option, value] : own.items())
     label += fmt::format("-{}={}", harmless(option), harmless(spelled(value)));
-  }
   if (label.size() <= kLongestLabel) return label;
   return fmt::format("{}-{:016x}", label.substr(0, kLongestLabel),
                      CounterRandom(0, own.dump()).bits(0));
@@ -67,10 +74,9 @@ json own_options(const PlottedMethod& method, const PlotRequest& request) {
       checked_json_object(request.options, fmt::format("plot {}: --options", method.name));
   const json named = json::parse(lab::request_of(request.words, "plot").options);
   for (const auto& [option, value] : named.items()) {
-    if (options.contains(option)) {
+    if (options.contains(option))
       fail(fmt::format("plot {}: {}: expected it once, but got {} in --options and {} in the name",
                        method.name, option, options[option].dump(), value.dump()));
-    }
     options[option] = value;
   }
   return options;
@@ -106,10 +112,9 @@ std::string text_of(const PlottedMethod& method, const OwnOption& option, const 
   const auto given =
       std::ranges::find(option.values, value.dump(), [](const auto& pair) { return pair.first; });
   if (given != option.values.end()) return given->second;
-  if (!option.values.empty() || !has_type(value, option.type, otherwise)) {
+  if (!option.values.empty() || !has_type(value, option.type, otherwise))
     fail(fmt::format("plot {}: {}: expected {}, but got {}", method.name, option.name,
                      expected_values(option), value.dump()));
-  }
   return spelled(value);
 }
 
@@ -120,11 +125,10 @@ json move_expressed(const PlottedMethod& method, json own, const PlotRequest& re
     const auto found = own.find(known.name);
     if (found == own.end()) continue;
     const std::string text = text_of(method, known, *found);
-    if (request.typed.contains(known.option)) {
+    if (request.typed.contains(known.option))
       fail(fmt::format("plot {}: --{}: expected it once, but got {} and the option {} of {}",
                        method.name, known.option, texts.at(known.option), known.name,
                        found->dump()));
-    }
     texts[known.option] = text;
     own.erase(found);
   }
@@ -142,12 +146,10 @@ ChosenPlot by_scores(const PlottedMethod& method, const PlotRequest& request, co
                      fmt::join(known, ", "),
                      method.registered ? " (others take a build with libtorch)" : "", first));
   }
-  ChosenPlot chosen = {
-      .method = plot_by_scores(method.name), .texts = {}, .label = label_of(method.name, own)};
-  for (const PlotOption& option : chosen.method.options) {
+  ChosenPlot chosen = {.method = plot_by_scores(method.name), .label = label_of(method.name, own)};
+  for (const PlotOption& option : chosen.method.options)
     chosen.texts[option.name] =
         request.typed.contains(option.name) ? request.texts.at(option.name) : option.otherwise;
-  }
   for (const std::string& typed : request.typed) {
     if (find(chosen.method, typed) != nullptr) continue;
     fail(
@@ -169,8 +171,7 @@ std::vector<Figure> figures_by_scores(const PlotValues& values) {
       .causal = values.choice("direction", {"causal", "both"}) == 0};
   const lab::ProbedEncoding encoding = lab::open_plugin(/*threads=*/1).probe_encoding(request);
   PlotSubject subject = {.title = request.method,
-                         .settings = request.options == "{}" ? "" : request.options + "; ",
-                         .positions = {}};
+                         .settings = request.options == "{}" ? "" : request.options + "; "};
   for (int64_t n = 0; n < request.length; ++n) subject.positions.list.push_back(n);
   if (!encoding.input.empty()) {
     subject.settings += fmt::format("width {}, before training", request.heads * request.head_dim);
@@ -179,6 +180,60 @@ std::vector<Figure> figures_by_scores(const PlotValues& values) {
   subject.settings += fmt::format(
       "one vector as query and key everywhere, heads of {}, before training", request.head_dim);
   return score_figures(subject, encoding.scores);
+}
+
+// A method whose rows are places of a grid, or nothing.
+std::optional<lab::KnownMethod> known_on_grid(const std::string& method) {
+  for (const lab::KnownMethod& known : methods_of_laboratory())
+    if (known.name == method && !known.grid_option.empty()) return known;
+  return {};
+}
+
+// A map of what the first head adds to a score, by both distances. Two places of the grid are at
+// each pair of distances, and any two such places have the same value.
+std::vector<Figure> grid_figures(const PlotValues& values) {
+  const lab::KnownMethod method = *known_on_grid(values.method());
+  const int64_t side = values.integer("side", 2, 32);
+  nlohmann::json options = nlohmann::json::parse(values.text("options"));
+  if (options.contains(method.grid_option))
+    fail(fmt::format("plot {}: {}: expected the sizes of the grid as --side, but got {}",
+                     method.name, method.grid_option, options[method.grid_option].dump()));
+  const nlohmann::json own = options;
+  options[method.grid_option] = {side, side};
+  lab::EncodingRequest request = {.method = values.method(),
+                                  .options = options.dump(),
+                                  .heads = values.integer("heads", 1, 64),
+                                  .head_dim = values.integer("head-dim", 1, 1024),
+                                  .length = method.rows_before_grid + side * side,
+                                  .causal = false,
+                                  .draws_zeros = true};
+  const auto probed = [&] { return lab::open_plugin(1).probe_encoding(request); };
+  const lab::ProbedEncoding all = probed();
+  request.method = "none";  // with the same queries and keys
+  request.options = "{}";
+  const lab::ProbedEncoding alone = probed();
+
+  chart::HeatMap map;
+  map.title = fmt::format("{}: what head 1 adds to a score", method.name);
+  map.subtitle =
+      fmt::format("{}grid of {} x {}{}", own.empty() ? "" : own.dump() + "; ", side, side,
+                  all.trains ? ", random tables, one vector as query everywhere" : "");
+  map.y = {.label = "vertical distance"};
+  map.x = {.label = "horizontal distance"};
+  map.value = {.label = "added to the score"};
+  map.rows = {.count = 2 * side - 1, .first = static_cast<double>(1 - side)};
+  map.columns = map.rows;
+  map.colours = chart::Colours::kDiverging;
+  for (int64_t y = 1 - side; y < side; ++y) {
+    for (int64_t x = 1 - side; x < side; ++x) {
+      const int64_t query =
+          method.rows_before_grid + std::max<int64_t>(y, 0) * side + std::max<int64_t>(x, 0);
+      const int64_t key = query - y * side - x;
+      const auto cell = static_cast<size_t>(query * request.length + key);
+      map.values.push_back(all.scores[cell] - alone.scores[cell]);
+    }
+  }
+  return {{"grid", std::move(map)}};
 }
 
 }  // namespace
@@ -203,22 +258,23 @@ std::vector<lab::KnownMethod> methods_of_laboratory() {
   }
 }
 
-std::optional<lab::KnownMethod> known_on_grid(const std::string& method) {
-  for (const lab::KnownMethod& known : methods_of_laboratory())
-    if (known.name == method && !known.grid_option.empty()) return known;
-  return {};
-}
-
 PlottedMethod plot_by_scores(const std::string& method) {
-  if (known_on_grid(method)) return plot_by_grid(method);
+  const PlotOption heads = {"heads", "number of heads", "4"};
+  const PlotOption head_dim = {"head-dim", "head size", "32"};
+  const PlotOption own = {kOptions, "", "{}"};
+  if (known_on_grid(method))
+    return {method,
+            "By what it adds to scores, by both distances on a grid",
+            {heads, head_dim, {"side", "height and width of the grid", "9"}, own},
+            grid_figures};
   return {method,
           "By its scores, or by what it adds to the input",
-          {{"heads", "number of heads", "4"},
-           {"head-dim", "head size", "32"},
+          {heads,
+           head_dim,
            {"length", "draw positions below this", "64"},
            {"direction", "causal: the past only; both: encoders", "causal"},
            {"seed", "of random W_q and W_k, for vectors that are added to the input", "1"},
-           {"options", "", "{}"}},
+           own},
           figures_by_scores};
 }
 

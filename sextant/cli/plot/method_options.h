@@ -22,7 +22,7 @@ struct PlotRequest {
 
 struct ChosenPlot {
   PlottedMethod method;
-  std::map<std::string, std::string> texts;
+  std::map<std::string, std::string> texts = {};
   // Begins the names of the files: "alibi", "alibi-future_scale=2-max_bias=4" with the method's own
   // options sorted by name. Characters other than letters, digits and ".,=+-_" become "_"; a long
   // label is cut, and ends with a hash of the whole.
@@ -45,9 +45,5 @@ std::vector<lab::KnownMethod> methods_of_laboratory();
 // and key at all positions; a method on a grid, by both distances. Parameters have their initial
 // values.
 PlottedMethod plot_by_scores(const std::string& method);
-
-// A method whose rows are places of a grid, or nothing, and the plot of such a method (by_grid.cc).
-std::optional<lab::KnownMethod> known_on_grid(const std::string& method);
-PlottedMethod plot_by_grid(const std::string& method);
 
 }  // namespace sextant::cli

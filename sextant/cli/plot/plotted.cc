@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/base/nearest.h"
@@ -15,15 +19,14 @@ namespace sextant::cli {
 std::vector<PlottedMethod> distance_plots();  // by_distance.cc
 std::vector<PlottedMethod> vector_plots();    // by_vectors.cc
 PlottedMethod rope_plot();
-PlottedMethod lesson_plot();  // lesson.cc
+PlottedMethod lesson_plot();
 std::vector<PlottedMethod> stretch_plots();
 
 std::span<const PlottedMethod> plotted_methods() {
   static const std::vector<PlottedMethod> methods = [] {
     std::vector<PlottedMethod> all = {rope_plot(), lesson_plot()};
-    for (auto* const plots : {distance_plots, vector_plots, stretch_plots}) {
+    for (auto* const plots : {distance_plots, vector_plots, stretch_plots})
       std::ranges::move(plots(), std::back_inserter(all));
-    }
     std::ranges::sort(all, {}, &PlottedMethod::name);
     return all;
   }();
@@ -70,13 +73,55 @@ bool parse(std::string_view text, T& value) {
   return error == std::errc() && stopped == end;
 }
 
+// The pictures of docs/learn.md, which are those of docs/data/lesson.toml in its order. A name is
+// that of the picture in docs/images/methods.
+struct LessonPicture {
+  int step = 0;
+  std::string name, method, figure;
+  std::map<std::string, std::string> options = {};
+};
+
+std::vector<LessonPicture> lesson_pictures() {
+  return {{1, "none-weights", "none", "weights"},
+          {2, "clock-hours", "clock", "vectors", {{"step", "60"}, {"length", "43200"}}},
+          {3, "binary", "binary", "vectors"},
+          {3, "sinusoidal", "sinusoidal", "vectors"},
+          {4, "sinusoidal-distance", "sinusoidal", "distance"},
+          {5, "sinusoidal-explained", "sinusoidal", "explained-distance"},
+          {6, "shaw", "shaw", "distance"},
+          {7, "t5-steps", "t5", "steps"},
+          {8, "rope-shift", "rope", "shift"},
+          {9, "rope-terms", "rope", "terms"},
+          {9, "rope-bound", "rope", "bound"},
+          {10, "pi-pair", "pi", "pair"},
+          {10, "pi-neighbours", "pi", "neighbours"},
+          {11, "stretches-wavelengths", "stretches", "wavelengths"},
+          {11, "yarn-pairs", "yarn-8-turns", "pairs"},
+          {12, "alibi-weights", "alibi", "weights"},
+          {12,
+           "sandwich-logarithm",
+           "sandwich",
+           "logarithm",
+           {{"first-index", "0"}, {"length", "512"}}},
+          {12, "stretches-used", "stretches", "used"}};
+}
+
+std::vector<Figure> lesson_figures(const PlotValues&) {
+  std::vector<Figure> all;
+  for (const LessonPicture& picture : lesson_pictures()) {
+    std::vector<Figure> figures = figures_of(picture.method, picture.options);
+    Figure& figure = *std::ranges::find(figures, picture.figure, &Figure::name);
+    all.push_back({fmt::format("{:02}-{}", picture.step, picture.name), std::move(figure.chart)});
+  }
+  return all;
+}
+
 }  // namespace
 
 int64_t PlotValues::integer(const std::string& option, int64_t low, int64_t high) const {
   int64_t value = 0;
-  if (!parse(text(option), value) || value < low || value > high) {
+  if (!parse(text(option), value) || value < low || value > high)
     refuse(option, fmt::format("an integer from {} to {}", low, high));
-  }
   return value;
 }
 
@@ -87,9 +132,8 @@ std::vector<int64_t> PlotValues::integers(const std::string& option, int64_t low
   for (bool more = true; more;) {
     const size_t end = std::min(rest.find(','), rest.size());
     int64_t value = 0;
-    if (!parse(rest.substr(0, end), value) || value < low || value > high) {
+    if (!parse(rest.substr(0, end), value) || value < low || value > high)
       refuse(option, fmt::format("integers from {} to {} with commas between", low, high));
-    }
     values.push_back(value);
     more = end < rest.size();
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -99,19 +143,22 @@ std::vector<int64_t> PlotValues::integers(const std::string& option, int64_t low
 
 double PlotValues::number(const std::string& option, double low, double high) const {
   double value = 0;
-  if (!parse(text(option), value) || !(value >= low && value <= high)) {
+  if (!parse(text(option), value) || !(value >= low && value <= high))
     refuse(option, fmt::format("a number from {} to {}", low, high));
-  }
   return value;
 }
 
 size_t PlotValues::choice(const std::string& option,
                           std::initializer_list<std::string_view> choices) const {
   const auto* found = std::find(choices.begin(), choices.end(), text(option));
-  if (found == choices.end()) {
-    refuse(option, fmt::format("one of {}", fmt::join(choices, ", ")));
-  }
+  if (found == choices.end()) refuse(option, fmt::format("one of {}", fmt::join(choices, ", ")));
   return static_cast<size_t>(found - choices.begin());
+}
+
+PlottedMethod lesson_plot() {
+  return {"lesson", "The pictures of docs/learn.md, the notes in twelve steps",
+          {},       lesson_figures,
+          {},       /*registered=*/false};
 }
 
 }  // namespace sextant::cli

@@ -63,10 +63,9 @@ RopeScaling scaling_of(const Spectrum& plain, double base, const PlottedStretch&
                                       .pairs = static_cast<int64_t>(plain.pairs.size()),
                                       .original_length = named.trained},
                                      named.where);
-  if (scaling.base.value_or(base) != base || scaling.partial || !scaling.sections.empty()) {
+  if (scaling.base.value_or(base) != base || scaling.partial || !scaling.sections.empty())
     fail(named.where + ": expected a stretch alone, but got a rope_theta, partial_rotary_factor " +
          "or mrope_section besides");
-  }
   return scaling;
 }
 
@@ -93,17 +92,81 @@ std::vector<Figure> figures_by_options(const PlotValues& values) {
       .where = "plot rope: --stretch",
       .trained = length == kNone ? kTrainLength : values.integer("train-length", 1, kMostLength)};
   if (text == kNone) {
-    if (length != kNone) {
+    if (length != kNone)
       fail(fmt::format(
           "plot rope: --train-length: expected a --stretch, which starts from it, but got {} alone",
           length));
-    }
     return rope_figures(values, named, nullptr);
   }
   json object = json_or_word(text);
   if (object.is_string()) object = scaling_of_words(object.get<std::string>(), named.where);
   if (!object.is_object()) object = scaling_of_words(text, named.where);
   return rope_figures(values, named, object);
+}
+
+// The terms of the score of equal vectors, cos(d theta_f) of each pair and distance, and below them
+// their mean, that score without the gain.
+chart::Panels terms_chart(const PlotSubject& subject, const TwoSpectra& spectra) {
+  const Rotation now = rotation(spectra.stretched);
+  const std::vector<int64_t>& distances = subject.positions.list;
+  chart::HeatMap map = {.title = "",
+                        .subtitle = "cos(d theta_f), the term of pair f at distance d",
+                        .y = {.label = "pair f, fastest first"},
+                        .value = {.label = "term"},
+                        .columns = {.count = static_cast<int64_t>(distances.size()),
+                                    .step = static_cast<double>(subject.positions.step)},
+                        .rows = {.count = static_cast<int64_t>(now.pairs.size())},
+                        .colours = chart::Colours::kDiverging};
+  map.height = 340;
+  for (const Rotation::Pair& pair : now.pairs) {
+    for (const int64_t distance : distances)
+      map.values.push_back(cos_sin(pair.frequency * distance).cos);
+  }
+  const double half = map.columns.step / 2;
+  chart::LineChart mean = distance_chart(
+      subject, {.value = {.label = "mean"}},
+      {distance_series(subject, {}, "mean",
+                       [&](int64_t distance) { return score_of_equal_vectors(now, distance); })});
+  mean.subtitle = "their mean, the score of equal vectors";
+  mean.x.low = -half;
+  mean.x.high = static_cast<double>(distances.back()) + half;
+  mean.y.high = 1;
+  mean.height = 230;
+  return {.title = subject.title + ": fast pairs cancel one another, slow ones still agree",
+          .subtitle = subject.settings,
+          .parts = {std::move(map), std::move(mean)}};
+}
+
+// The upper bound of the far decay (far_decay.h), divided by its value at distance 0, and the score
+// of equal vectors, to a distance of at least 1023, times the square of the gain.
+chart::LineChart bound_chart(const PlotSubject& subject, const TwoSpectra& spectra) {
+  PlotSubject far = subject;
+  for (int64_t d = far.positions.list.back(); (d += far.positions.step) < 1024;)
+    far.positions.list.push_back(d);
+  const DistanceView view = {
+      .value = {.label = "score", .unit = "of unit vectors with the same share in each pair"}};
+  const Rotation plain = rotation(spectra.plain), now = rotation(spectra.stretched);
+  const auto bound = [&](const std::string& name, const Rotation& rotation) {
+    const double first = mean_partial_sum(rotation, 0), gain = rotation.gain * rotation.gain;
+    return distance_series(far, view, fmt::format("{} / {:.4g}", name, first),
+                           [&, first, gain](int64_t distance) {
+                             return gain * mean_partial_sum(rotation, distance) / first;
+                           });
+  };
+  const double largest = now.gain * now.gain;
+  std::vector<chart::Series> series = {
+      bound(largest == 1 ? "bound: mean |S|" : fmt::format("bound: {:.4g} mean |S|", largest), now),
+      distance_series(
+          far, view, "equal vectors",
+          [&](int64_t distance) { return largest * score_of_equal_vectors(now, distance); }),
+      distance_series(far, view, fmt::format("largest: {:.4g}", largest),
+                      [&](int64_t) { return largest; })};
+  if (!spectra.stretch.empty()) series.push_back(bound("bound, unstretched", plain));
+  chart::LineChart chart = distance_chart(far, view, std::move(series));
+  chart.title = subject.title + ": the bound of the far decay against distance";
+  chart.subtitle += "; the bound as a share of its value at 0";
+  if (largest != 1) chart.subtitle += ", times the squared gain";
+  return chart;
 }
 
 }  // namespace
@@ -150,9 +213,7 @@ std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch&
                                      values.text("pairing"), options.base);
   if (!named.name.empty()) settings += ", " + named.name;
   if (scaling.original_length > 0) settings += fmt::format(" of {}", scaling.original_length);
-  if (spectra.stretched.gain != 1) {
-    settings += fmt::format(", gain {:.4g}", spectra.stretched.gain);
-  }
+  if (spectra.stretched.gain != 1) settings += fmt::format(", gain {:.4g}", spectra.stretched.gain);
   const PlotSubject subject = {"RoPE", settings, positions};
   const std::vector<double> rows = rotated(rotation(spectra.stretched), dim, positions);
   std::vector<Figure> figures = vector_figures(subject, rows, scores_of(rows, positions, dim),
@@ -160,10 +221,9 @@ std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch&
   const auto distance = std::ranges::find(figures, "distance", &Figure::name);
   add_plain(std::get<chart::LineChart>(distance->chart), subject, spectra, dim);
   const std::string pair = values.text("pair");
-  if (plain.pairs.empty() && pair != "auto") {
+  if (plain.pairs.empty() && pair != "auto")
     fail(fmt::format("plot {}: --pair: expected auto, as no channel is rotated, but got {}",
                      values.method(), pair));
-  }
   if (plain.pairs.empty()) return figures;
   figures.push_back({"terms", terms_chart(subject, spectra)});
   figures.push_back({"bound", bound_chart(subject, spectra)});
@@ -184,71 +244,6 @@ PlottedMethod rope_plot() {
       {.name = "stretch", .option = "stretch", .type = OwnType::kStretch, .nullable = true});
   return {"rope", "Rotary positions (Su et al. 2021)", with_positions(std::move(options)),
           figures_by_options, std::move(own)};
-}
-
-chart::Panels terms_chart(const PlotSubject& subject, const TwoSpectra& spectra) {
-  const Rotation now = rotation(spectra.stretched);
-  const std::vector<int64_t>& distances = subject.positions.list;
-  chart::HeatMap map = {.title = "",
-                        .subtitle = "cos(d theta_f), the term of pair f at distance d",
-                        .x = {},
-                        .y = {.label = "pair f, fastest first"},
-                        .value = {.label = "term"},
-                        .columns = {.count = static_cast<int64_t>(distances.size()),
-                                    .step = static_cast<double>(subject.positions.step)},
-                        .rows = {.count = static_cast<int64_t>(now.pairs.size())},
-                        .values = {},
-                        .colours = chart::Colours::kDiverging};
-  map.height = 340;
-  for (const Rotation::Pair& pair : now.pairs) {
-    for (const int64_t distance : distances) {
-      map.values.push_back(cos_sin(pair.frequency * distance).cos);
-    }
-  }
-  const double half = map.columns.step / 2;
-  chart::LineChart mean = distance_chart(
-      subject, {.value = {.label = "mean"}},
-      {distance_series(subject, {}, "mean",
-                       [&](int64_t distance) { return score_of_equal_vectors(now, distance); })});
-  mean.subtitle = "their mean, the score of equal vectors";
-  mean.x.low = -half;
-  mean.x.high = static_cast<double>(distances.back()) + half;
-  mean.y.high = 1;
-  mean.height = 230;
-  return {.title = subject.title + ": fast pairs cancel one another, slow ones still agree",
-          .subtitle = subject.settings,
-          .parts = {std::move(map), std::move(mean)}};
-}
-
-chart::LineChart bound_chart(const PlotSubject& subject, const TwoSpectra& spectra) {
-  PlotSubject far = subject;
-  for (int64_t d = far.positions.list.back(); (d += far.positions.step) < 1024;) {
-    far.positions.list.push_back(d);
-  }
-  const DistanceView view = {
-      .value = {.label = "score", .unit = "of unit vectors with the same share in each pair"}};
-  const Rotation plain = rotation(spectra.plain), now = rotation(spectra.stretched);
-  const auto bound = [&](const std::string& name, const Rotation& rotation) {
-    const double first = mean_partial_sum(rotation, 0), gain = rotation.gain * rotation.gain;
-    return distance_series(far, view, fmt::format("{} / {:.4g}", name, first),
-                           [&, first, gain](int64_t distance) {
-                             return gain * mean_partial_sum(rotation, distance) / first;
-                           });
-  };
-  const double largest = now.gain * now.gain;
-  std::vector<chart::Series> series = {
-      bound(largest == 1 ? "bound: mean |S|" : fmt::format("bound: {:.4g} mean |S|", largest), now),
-      distance_series(
-          far, view, "equal vectors",
-          [&](int64_t distance) { return largest * score_of_equal_vectors(now, distance); }),
-      distance_series(far, view, fmt::format("largest: {:.4g}", largest),
-                      [&](int64_t) { return largest; })};
-  if (!spectra.stretch.empty()) series.push_back(bound("bound, unstretched", plain));
-  chart::LineChart chart = distance_chart(far, view, std::move(series));
-  chart.title = subject.title + ": the bound of the far decay against distance";
-  chart.subtitle += "; the bound as a share of its value at 0";
-  if (largest != 1) chart.subtitle += ", times the squared gain";
-  return chart;
 }
 
 }  // namespace sextant::cli

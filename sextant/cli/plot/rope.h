@@ -35,14 +35,6 @@ struct TwoSpectra {
   Spectrum plain, stretched;
 };
 
-// The terms of the score of equal vectors, cos(d theta_f) of each pair and distance, and below them
-// their mean, that score without the gain.
-chart::Panels terms_chart(const PlotSubject& subject, const TwoSpectra& spectra);
-
-// The upper bound of the far decay (far_decay.h), divided by its value at distance 0, and the score
-// of equal vectors, to a distance of at least 1023, times the square of the gain.
-chart::LineChart bound_chart(const PlotSubject& subject, const TwoSpectra& spectra);
-
 // Figures of pairs as points of the plane, without the gain: `pair`, that of `--pair` rotated by
 // the positions; `shift`, a query and a key in it, not rotated, at two positions, and at both of
 // these moved by the same, with the same angle between; of a stretch also `neighbours`, the first

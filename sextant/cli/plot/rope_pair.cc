@@ -62,8 +62,7 @@ chart::PlaneChart plane(const PlotSubject& subject, const TwoSpectra& spectra,
           .y = "2nd",
           .arc_name = spectra.stretch.empty() ? ""
                                               : fmt::format("angles of training, positions 0 to {}",
-                                                            spectra.trained - 1),
-          .panels = {}};
+                                                            spectra.trained - 1)};
 }
 
 // The panel of a pair: the positions of training and those after it, and the angles of training.
@@ -156,9 +155,8 @@ chart::PlaneChart neighbours_chart(const PlotSubject& subject, const TwoSpectra&
 // How far each pair is kept: 1 unchanged, 0 as much slower as the slowest.
 std::vector<double> kept(const TwoSpectra& spectra) {
   std::vector<double> ratios;
-  for (size_t f = 0; f < spectra.plain.pairs.size(); ++f) {
+  for (size_t f = 0; f < spectra.plain.pairs.size(); ++f)
     ratios.push_back(frequency_of(spectra.stretched, f) / frequency_of(spectra.plain, f));
-  }
   const double least = *std::ranges::min_element(ratios);
   for (double& ratio : ratios) ratio = least == 1 ? 1 : (ratio - least) / (1 - least);
   return ratios;

@@ -57,7 +57,7 @@ std::vector<Wavelengths> wavelengths_of(const RotaryOptions& options, int64_t tr
   std::vector<Wavelengths> out;
   for (const std::string name : {"rope", "pi", "ntk", "yarn-8-turns"}) {
     Spectrum spectrum = plain;
-    out.push_back({.name = name, .frequencies = {}});
+    out.push_back({.name = name});
     if (name != "rope") {
       const auto scaling =
           read_scaling(lab::stretch_named(name, factor), context, "plot stretches");
@@ -65,9 +65,8 @@ std::vector<Wavelengths> wavelengths_of(const RotaryOptions& options, int64_t tr
       out.back().name += fmt::format("*{}", factor);
     }
     if (name == "ntk") out.back().name += fmt::format(": base {:.5g}", base_of(spectrum));
-    for (const Spectrum::Pair& pair : spectrum.pairs) {
+    for (const Spectrum::Pair& pair : spectrum.pairs)
       out.back().frequencies.push_back(static_cast<double>(pair.frequency));
-    }
   }
   return out;
 }
@@ -153,9 +152,7 @@ std::vector<PlottedMethod> stretch_plots() {
   std::vector<PlottedMethod> plots;
   for (const std::string& name : lab::stretch_names()) {
     std::vector<PlotOption> options = rope_plot_options();
-    if (!is_dynamic(name)) {
-      options.push_back({"factor", "factor of the stretch, at least 1", "8"});
-    }
+    if (!is_dynamic(name)) options.push_back({"factor", "factor of the stretch, at least 1", "8"});
     options.push_back({"train-length", "length that the stretch starts from", "128"});
     plots.push_back({name, summary_of(name), with_positions(std::move(options), 1024),
                      stretch_figures, rope_own_options(), /*registered=*/false});

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +15,8 @@
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"
 #include "sextant/base/reason.h"
+#include "sextant/base/unicode.h"
+#include "sextant/files/checked_bytes.h"
 #include "sextant/files/read_file.h"
 
 namespace sextant::lab {
@@ -46,18 +47,12 @@ std::vector<std::string_view> parts_of(std::string_view document, size_t most) {
   return parts;
 }
 
-uint32_t checksum(uint32_t so_far, std::string_view bytes) {
-  return static_cast<uint32_t>(
-      ::crc32_z(so_far, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
 // Bytes of one training sequence: length + 1.
 uint64_t bytes_to_train_on(const Corpus& corpus, int64_t length) {
   const auto bytes = static_cast<uint64_t>(length) + 1;
-  if (corpus.train.size() < bytes) {
+  if (corpus.train.size() < bytes)
     fail(fmt::format("text: expected at least {} bytes to train on, but got {}", bytes,
                      corpus.train.size()));
-  }
   return bytes;
 }
 
@@ -66,10 +61,9 @@ std::vector<std::string_view> test_places(const Corpus& corpus, int64_t length) 
   std::vector<std::string_view> places;
   int64_t begin = 0;
   for (const int64_t end : corpus.test_ends) {
-    for (; begin + length < end; begin += length) {
+    for (; begin + length < end; begin += length)
       places.push_back(std::string_view(corpus.test)
                            .substr(static_cast<size_t>(begin), static_cast<size_t>(length) + 1));
-    }
     begin = end;
   }
   return places;
@@ -100,29 +94,16 @@ size_t plain_bytes(std::string_view bytes, size_t at) {
   return at - begin;
 }
 
-// Length of the UTF-8 encoding of a code point that starts at `at` with a byte above 0x7f; 0 if
-// invalid.
+// Length of the UTF-8 encoding of a code point that starts at `at`; 0 if invalid.
 size_t character_length(std::string_view bytes, size_t at) {
-  const auto byte = [&](size_t n) {
-    return at + n < bytes.size() ? static_cast<unsigned char>(bytes[at + n]) : 0U;
-  };
-  const auto continues = [&](size_t n) { return (byte(n) & 0xc0U) == 0x80U; };
-  const unsigned lead = byte(0), next = byte(1);
-  if (lead < 0xc2 || lead > 0xf4 || !continues(1)) return 0;
-  if (lead < 0xe0) return 2;
-  // Overlong encodings, surrogates and code points above 0x10ffff are not UTF-8.
-  const bool out_of_range = (lead == 0xe0 && next < 0xa0) || (lead == 0xed && next >= 0xa0) ||
-                            (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next >= 0x90);
-  if (out_of_range || !continues(2)) return 0;
-  if (lead < 0xf0) return 3;
-  return continues(3) ? 4 : 0;
+  std::string_view rest = bytes.substr(at);
+  return take_code_point(rest) ? bytes.size() - at - rest.size() : 0;
 }
 
 std::string hint(std::string_view bytes) {
   if (bytes.starts_with("\x1f\x8b")) return ": it is compressed by gzip; unpack it first";
-  if (bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff")) {
+  if (bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff"))
     return ": it begins as UTF-16 does; convert it to UTF-8";
-  }
   return "";
 }
 
@@ -166,9 +147,8 @@ Corpus read_corpus(std::span<const fs::path> paths, double test_share) {
       fail("text: " + reason_of(error));
     }
   }
-  if (std::ranges::all_of(documents, &std::string::empty)) {
+  if (std::ranges::all_of(documents, &std::string::empty))
     fail(fmt::format("text: {}: expected some bytes, but got none", fmt::join(names, ", ")));
-  }
   return split_corpus(std::move(documents), test_share);
 }
 
@@ -182,9 +162,8 @@ Corpus split_corpus(std::vector<std::string> documents, double test_share) {
   std::vector<std::string_view> parts;
   // A corpus without training data is not split, so its documents stay whole.
   const size_t most = test_share < 1 ? std::max<size_t>(1, total / kFewestParts) : total;
-  for (const std::string& document : documents) {
+  for (const std::string& document : documents)
     std::ranges::copy(parts_of(document, most), std::back_inserter(parts));
-  }
   // The test parts are the first parts of a fixed shuffle. Parts keep their order in the text.
   const CounterRandom random(0, "split");
   std::vector<size_t> order(parts.size());
@@ -224,16 +203,15 @@ std::vector<fs::path> default_text() {
       if (file.string().ends_with(".rst.txt")) files.push_back(file);
     }
   }
-  if (files.empty()) {
+  if (files.empty())
     fail(
         "text: expected the sources of Python's documentation below /usr/share/doc, but found "
         "none: install Debian's python3-doc, or give your own text with --text FILES");
-  }
   return files;
 }
 
 nlohmann::json identity(const Corpus& corpus) {
-  const uint32_t crc = checksum(checksum(0, corpus.train), corpus.test);
+  const uint32_t crc = crc32(crc32(0, corpus.train), corpus.test);
   return {{"documents", corpus.documents},
           {"train_bytes", corpus.train.size()},
           {"test_bytes", corpus.test.size()},
@@ -247,16 +225,14 @@ int64_t count_test_blocks(const Corpus& corpus, int64_t length) {
 std::vector<std::string_view> test_blocks(const Corpus& corpus, int64_t length, int64_t blocks) {
   const std::vector<std::string_view> places = test_places(corpus, length);
   const auto there = static_cast<int64_t>(places.size());
-  if (there < blocks) {
+  if (there < blocks)
     fail(fmt::format(
         "text: expected {} blocks of {} bytes in the documents held out for the test, but there "
         "are {}: give more text, hold out a larger share, or test fewer or shorter blocks",
         blocks, length + 1, there));
-  }
   std::vector<std::string_view> chosen;
-  for (int64_t n = 0; n < blocks; ++n) {
+  for (int64_t n = 0; n < blocks; ++n)
     chosen.push_back(places[static_cast<size_t>(n * there / blocks)]);
-  }
   return chosen;
 }
 
@@ -303,9 +279,8 @@ BigramLoss bigram_loss(std::string_view train, std::span<const std::string_view>
   BigramLoss result;
   for (const std::string_view block : blocks) {
     double sum = 0;
-    for (size_t n = block.size() - static_cast<size_t>(scored); n < block.size(); ++n) {
+    for (size_t n = block.size() - static_cast<size_t>(scored); n < block.size(); ++n)
       sum += counts.loss(index_of(block[n - 1]), index_of(block[n]));
-    }
     result.blocks.push_back(sum / static_cast<double>(scored));
     result.mean += result.blocks.back() / static_cast<double>(blocks.size());
   }

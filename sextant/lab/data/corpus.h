@@ -69,8 +69,8 @@ void check_text(std::string_view bytes, const std::string& file);
 // byte and little of the order of the earlier ones, so it comes near to this loss: with 800 000
 // bytes of python3-doc it has 2.49 nats per byte, and the bigrams have 2.62.
 struct BigramLoss {
-  double mean = 0;             // nats per byte
-  std::vector<double> blocks;  // of each test block
+  double mean = 0;                  // nats per byte
+  std::vector<double> blocks = {};  // of each test block
 };
 
 // The loss of bigrams of the training bytes on the last `scored` bytes of each test block: those

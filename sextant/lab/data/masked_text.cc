@@ -24,19 +24,20 @@ constexpr int64_t kPermutedOneOf = 6;  // XLNet's K
 // Shuffles values in place (Fisher and Yates) with the random numbers from `next` on. Returns the
 // number behind the last one that was used.
 uint64_t shuffle(std::span<int64_t> values, const CounterRandom& random, uint64_t next) {
-  for (size_t last = values.size() - 1; last > 0; --last) {
+  for (size_t last = values.size() - 1; last > 0; --last)
     std::swap(values[last], values[random.below(last + 1, next++)]);
-  }
   return next;
+}
+
+int64_t checked_length(const std::string& kind, std::string_view text) {
+  if (text.size() >= 2) return static_cast<int64_t>(text.size());
+  fail(kind + " text: length: expected at least 2, but got " + std::to_string(text.size()));
 }
 
 }  // namespace
 
 MaskedText masked_training_text(std::string_view text, uint64_t seed, uint64_t n) {
-  const auto length = static_cast<int64_t>(text.size());
-  if (length < 2) {
-    fail("masked text: length: expected at least 2, but got " + std::to_string(length));
-  }
+  const int64_t length = checked_length("masked", text);
   const CounterRandom random(seed, "masked");
   uint64_t next = n << 32;
   int64_t end = length;
@@ -68,12 +69,9 @@ MaskedText masked_training_text(std::string_view text, uint64_t seed, uint64_t n
 }
 
 PermutedText permuted_training_text(std::string_view text, uint64_t seed, uint64_t n) {
-  const auto length = static_cast<int64_t>(text.size());
-  if (length < 2) {
-    fail("permuted text: length: expected at least 2, but got " + std::to_string(length));
-  }
+  const int64_t length = checked_length("permuted", text);
   const CounterRandom random(seed, "permuted");
-  PermutedText permuted{.tokens = {}, .answers = {}, .order = std::vector<int64_t>(text.size())};
+  PermutedText permuted{.order = std::vector<int64_t>(text.size())};
   std::iota(permuted.order.begin(), permuted.order.end(), 0);
   shuffle(permuted.order, random, n << 32);
   const int64_t first_asked = length - std::max<int64_t>(1, length / kPermutedOneOf);

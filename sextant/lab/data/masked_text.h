@@ -34,7 +34,8 @@ MaskedText masked_training_text(std::string_view text, uint64_t seed, uint64_t n
 // 2.3): each position has a rank in a random order, and the last sixth of the order is predicted,
 // each byte from those of lower rank.
 struct PermutedText {
-  std::vector<int64_t> tokens, answers, order;  // [length] each; answers: kNotAsked elsewhere
+  std::vector<int64_t> tokens = {}, answers = {},
+                       order = {};  // [length] each; answers: kNotAsked elsewhere
 };
 
 // The n-th training sequence of a seed. text: 2 bytes or more.

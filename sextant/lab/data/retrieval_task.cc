@@ -46,9 +46,8 @@ struct Pair {
 std::vector<Pair> pairs_at(const std::vector<int64_t>& places, Draws& draws) {
   const std::vector<int64_t> keys = draws.different(static_cast<int64_t>(places.size()), kPairKeys);
   std::vector<Pair> pairs;
-  for (size_t n = 0; n < places.size(); ++n) {
+  for (size_t n = 0; n < places.size(); ++n)
     pairs.push_back({.place = places[n], .key = keys[n], .value = draws.below(kPairValues)});
-  }
   return pairs;
 }
 
@@ -58,9 +57,8 @@ PairText noise_with(const std::vector<Pair>& pairs, int64_t length, Draws& draws
     text.tokens.push_back(kFirstNoise + draws.below(kPairNoises));
     text.answers.push_back(kNotAsked);
   }
-  for (const Pair& pair : pairs) {
+  for (const Pair& pair : pairs)
     text.tokens[static_cast<size_t>(pair.place)] = pair.key * kPairValues + pair.value;
-  }
   return text;
 }
 
@@ -70,20 +68,18 @@ void ask(PairText& text, int64_t place, const Pair& pair) {
 }
 
 void check_length(int64_t length) {
-  if (length < kShortestPairText) {
+  if (length < kShortestPairText)
     fail("retrieval: length: expected at least " + std::to_string(kShortestPairText) +
          ", but got " + std::to_string(length));
-  }
 }
 
 constexpr uint64_t kDirectionTestSeed = 0;  // training uses another random stream
 
 // gap: of every mark, or 0: drawn for each.
 DirectionText text_of(int64_t length, int64_t gap, const CounterRandom& random, uint64_t n) {
-  if (length < kMarkField) {
+  if (length < kMarkField)
     fail("direction: length: expected at least " + std::to_string(kMarkField) + ", but got " +
          std::to_string(length));
-  }
   uint64_t next = n << 32;
   const auto below = [&](int64_t limit) {
     return static_cast<int64_t>(random.below(static_cast<uint64_t>(limit), next++));
@@ -134,10 +130,9 @@ PairText pair_training_text(int64_t length, uint64_t seed, uint64_t n) {
 
 PairText pair_test_text(int64_t length, int64_t distance, uint64_t seed, uint64_t n) {
   check_length(length);
-  if (distance < 1 || distance >= length) {
+  if (distance < 1 || distance >= length)
     fail("retrieval: distance: expected 1 to " + std::to_string(length - 1) + ", but got " +
          std::to_string(distance));
-  }
   Draws draws(seed, "pairs/test", n);
   const int64_t asked = length - 1 - distance;
   std::vector<int64_t> places = draws.different(kTestPairs - 1, length - 2);
@@ -154,10 +149,9 @@ DirectionText direction_training_text(int64_t length, uint64_t seed, uint64_t n)
 }
 
 DirectionText direction_test_text(int64_t length, int64_t gap, uint64_t n) {
-  if (gap < 1 || gap > kMostGap) {
+  if (gap < 1 || gap > kMostGap)
     fail("direction: gap: expected 1 to " + std::to_string(kMostGap) + ", but got " +
          std::to_string(gap));
-  }
   return text_of(length, gap,
                  CounterRandom(kDirectionTestSeed, "direction/test/" + std::to_string(gap)), n);
 }

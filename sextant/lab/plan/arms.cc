@@ -103,9 +103,8 @@ std::optional<int64_t> taken(json& options, const char* name, const std::string&
   if (!options.contains(name)) return {};
   const json value = options.at(name);
   options.erase(name);
-  if (!value.is_number_unsigned() || value > kMostTaken) {
+  if (!value.is_number_unsigned() || value > kMostTaken)
     refuse(label, name, fmt::format("0 to {}", kMostTaken), value.dump());
-  }
   return value.get<int64_t>();
 }
 
@@ -132,9 +131,8 @@ std::string weights_of(const std::string& label, bool reads, json& options) {
   if (!options.contains(kWeights)) return of == kOwn ? "" : of;
   const json given = options.at(kWeights);
   options.erase(kWeights);
-  if (!given.is_string()) {
+  if (!given.is_string())
     refuse(label, kWeights, fmt::format("a method's name or {}", kOwn), given.dump());
-  }
   return given == kOwn ? "" : given.get<std::string>();
 }
 
@@ -151,22 +149,19 @@ ArmRequest with_all_channels(const ArmRequest& request) {
     return whole;
   }
   whole.label = request.method;
-  for (const auto& [name, value] : options.items()) {
+  for (const auto& [name, value] : options.items())
     whole.label +=
         fmt::format(":{}={}", name, value.is_string() ? value.get<std::string>() : value.dump());
-  }
   return whole;
 }
 
 // Adds the checksum of the file of an encoding of one's own.
 void add_source(const Arm& arm, json& options) {
-  if (options.contains(kOwnSource)) {
+  if (options.contains(kOwnSource))
     fail(fmt::format("methods: {}: {}: expected no such option, as it is the checksum of the file",
                      arm.label, kOwnSource));
-  }
-  if (arm.drop_channels > 0) {
+  if (arm.drop_channels > 0)
     refuse(arm.label, kDrop, "0, as it adds nothing to the input", arm.drop_channels);
-  }
   options[kOwnSource] = source_of_own_method(arm.method);
 }
 
@@ -187,12 +182,10 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   arm.tune = taken(given, kTune, arm.label).value_or(0);
   arm.causal = taken_flag(given, kCausal, task, arm.label);
   arm.two_streams = taken_flag(given, kTwoStreams, task, arm.label);
-  if (arm.causal && arm.two_streams) {
+  if (arm.causal && arm.two_streams)
     fail(fmt::format("methods: {}: two_streams: expected false with causal=true", arm.label));
-  }
-  if (arm.memory > 0 && settings.objective == Objective::kMasked) {
+  if (arm.memory > 0 && settings.objective == Objective::kMasked)
     refuse(arm.label, kMemory, "0 with masked bytes", arm.memory);
-  }
   arm.drop_channels = taken(given, kDrop, arm.label).value_or(0);
 
   const json named = named_rope(arm.method, lengths);
@@ -209,20 +202,17 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   if (is_own_method(arm.method)) add_source(arm, options);
   std::string of = weights_of(arm.label, reads, options);
   if (of.empty() && arm.drop_channels > 0) of = with_all_channels(request).label;
-  if (is_own_method(of)) {
+  if (is_own_method(of))
     refuse(arm.label, kWeights, "a built-in method, whose weights this program can read", of);
-  }
   if (!of.empty()) arm.weights_from = with_memory(of, arm.memory);
   if (arm.method == "window" || arm.method == "chunk") {
     const json inner = survey_options(inner_method(arm.label, options), lengths, arm.memory);
     if (!inner.empty() && !options.contains("options")) options["options"] = inner;
   }
-  if (arm.tune > 0 && arm.drop_channels > 0) {
+  if (arm.tune > 0 && arm.drop_channels > 0)
     refuse(arm.label, kTune, fmt::format("0 with {}, which is a test", kDrop), arm.tune);
-  }
-  if (arm.tune > 0 && arm.weights_from.empty()) {
+  if (arm.tune > 0 && arm.weights_from.empty())
     refuse(arm.label, kTune, "0, as it has no weights of another to go on from", arm.tune);
-  }
   arm.options = options.dump();
   return arm;
 }
@@ -266,16 +256,14 @@ ArmRequest request_of(const std::string& text, const std::string& where) {
     end = std::min(text.find(':', begin), text.size());
     const std::string option = text.substr(begin, end - begin);
     const size_t equals = option.find('=');
-    if (equals == 0 || equals == std::string::npos) {
+    if (equals == 0 || equals == std::string::npos)
       fail(fmt::format("{}: {}: expected NAME:OPTION=VALUE, but got {}", where, text, option));
-    }
     const std::string name = option.substr(0, equals);
     const std::string words = option.substr(equals + 1);
     json value = json_or_word(words);
-    if (options.contains(name)) {
+    if (options.contains(name))
       fail(fmt::format("{}: {}: {}: expected it once, but got {} and {}", where, text, name,
                        options[name].dump(), value.dump()));
-    }
     options[name] = std::move(value);
   }
   // Of a file the label has no folders.
@@ -289,16 +277,13 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
                            const Settings& settings, const ArmDefaults& all) {
   if (requests.empty()) fail("methods: expected at least one, but got none");
   if (seeds < 1) fail("seeds: expected at least 1, but got " + std::to_string(seeds));
-  if (all.memory < 0) {
-    fail("memory: expected at least 0, but got " + std::to_string(all.memory));
-  }
+  if (all.memory < 0) fail("memory: expected at least 0, but got " + std::to_string(all.memory));
   if (all.tune < 0) fail("tune: expected at least 0, but got " + std::to_string(all.tune));
   std::vector<Arm> arms;
   const auto add = [&](Arm arm, int64_t seed) {
     arm.seed = static_cast<uint64_t>(seed);
-    if (!arm.weights_from.empty()) {
+    if (!arm.weights_from.empty())
       arm.weights_from = Arm::name_of(arm.weights_from, arm.task, arm.seed);
-    }
     const auto same = std::ranges::find(arms, arm.name(), &Arm::name);
     if (same == arms.end()) {
       arms.push_back(arm);
@@ -318,14 +303,12 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
                               : whole.label == arm.weights_from ? whole
                                                                 : request_of(arm.weights_from);
     Arm trained = arm_of(wanted, settings, arm.task, found ? all : ArmDefaults{});
-    if (trained.causal != arm.causal || trained.two_streams != arm.two_streams) {
+    if (trained.causal != arm.causal || trained.two_streams != arm.two_streams)
       refuse(arm.label, kWeights,
              fmt::format("a method with the same {} and {}", kCausal, kTwoStreams),
              arm.weights_from);
-    }
-    if (!trained.weights_from.empty()) {
+    if (!trained.weights_from.empty())
       refuse(arm.label, kWeights, "a method that is trained", arm.weights_from);
-    }
     return trained;
   };
   std::vector<Task> tasks{text_task(settings)};

@@ -43,10 +43,9 @@ json object_of(const fs::path& path) {
 }
 
 void check_architecture(const std::string& command, const fs::path& path, const json& config) {
-  if (config.value("is_encoder_decoder", json()) == true) {
+  if (config.value("is_encoder_decoder", json()) == true)
     refuse(command, path / "config.json",
            "is_encoder_decoder: expected false, a causal language model, but got true");
-  }
   const json names = config.value("architectures", json());
   if (!names.is_array() || names.empty() || !names[0].is_string()) return;
   const auto name = names[0].get<std::string>();
@@ -70,9 +69,8 @@ std::vector<fs::path> weight_files(const std::string& command, const fs::path& f
     if (names.empty()) refuse(command, folder / kIndexFile, "expected a weight_map with files");
     std::vector<fs::path> files;
     for (const std::string& name : names) {
-      if (!is_file(folder / name)) {
+      if (!is_file(folder / name))
         refuse(command, folder / kIndexFile, "lists " + name + ", which is not there");
-      }
       files.push_back(folder / name);
     }
     return files;
@@ -80,9 +78,8 @@ std::vector<fs::path> weight_files(const std::string& command, const fs::path& f
   for (const char* name : {"model.safetensors", "pytorch_model.bin"}) {
     if (is_file(folder / name)) return {folder / name};
   }
-  if (is_file(folder / "pytorch_model.bin.index.json")) {
+  if (is_file(folder / "pytorch_model.bin.index.json"))
     return {folder / "pytorch_model.bin.index.json"};
-  }
   refuse(command, folder,
          std::string("expected weights (model.safetensors or ") + kIndexFile + "), but has none");
 }
@@ -142,14 +139,12 @@ Checkpoint read_checkpoint(const std::string& command, const fs::path& path) {
     found.files = sizes_of({config});
     return found;
   }
-  if (!is_folder_of_model(found.path)) {
+  if (!is_folder_of_model(found.path))
     refuse(command, path, "expected a folder with config.json and weights, or a .gguf file");
-  }
   check_architecture(command, found.path, object_of(found.path / "config.json"));
-  if (!is_file(found.path / "tokenizer.json")) {
+  if (!is_file(found.path / "tokenizer.json"))
     refuse(command, found.path / "tokenizer.json",
            "expected a tokenizer.json, but there is no such file");
-  }
   found.files = sizes_of(weight_files(command, found.path));
   return found;
 }
@@ -159,21 +154,18 @@ void check_can_stretch(const Checkpoint& checkpoint) {
   for (const RopeConfig& group : checkpoint.rope.configs) {
     if (!group.rotates) continue;
     rotates = true;
-    if (group.scaling.type != "default") {
+    if (group.scaling.type != "default")
       fail(
           fmt::format("extend: rope_scaling: expected none, as the candidates are stretches of "
                       "plain frequencies, but {} has {} ({}); sextant evaluate measures it",
                       checkpoint.name, group.scaling.type, name_of(group.scaling).name));
-    }
   }
-  if (!rotates) {
+  if (!rotates)
     fail("extend: positions: expected rotary ones, which alone are stretched, but the layers of " +
          checkpoint.name + " have none; sextant evaluate measures it");
-  }
-  if (checkpoint.train_length < 1) {
+  if (checkpoint.train_length < 1)
     fail("extend: max_position_embeddings: expected the length of training, but " +
          checkpoint.name + " does not say it");
-  }
 }
 
 }  // namespace sextant::lab

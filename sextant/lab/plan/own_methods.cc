@@ -27,9 +27,8 @@ size_t end_of_own_method(std::string_view text) {
 
 std::string source_of_own_method(const std::string& method) {
   const std::string file = method.substr(0, method.find(kPythonFile) + kPythonFile.size() - 1);
-  if (!std::filesystem::is_regular_file(file)) {
+  if (!std::filesystem::is_regular_file(file))
     fail(fmt::format("methods: {}: expected FILE.py:CLASS, but there is no file {}", method, file));
-  }
   return fmt::format("{:08x}", crc32(0, read_file(file, kMostJsonBytes)));
 }
 

@@ -41,10 +41,9 @@ json identity_of(const Arm& arm, const Arm* trained) {
   for (const char* field : {"label", "seed", "task", "weights_from"}) identity.erase(field);
   json& options = identity.at(kOptions);
   // "yarn*8" is short for an object.
-  if (options.contains("stretch") && options.at("stretch").is_string()) {
+  if (options.contains("stretch") && options.at("stretch").is_string())
     options["stretch"] =
         scaling_of_words(options.at("stretch").get<std::string>(), arm.method + ": stretch");
-  }
   identity[kTrainedBy] = trained == nullptr ? json() : identity_of(*trained, nullptr);
   return identity;
 }

@@ -17,7 +17,6 @@
 #include "sextant/files/json_record.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/data/retrieval_task.h"
-#include "sextant/lab/plan/settings_table.h"
 
 namespace sextant::lab {
 namespace {
@@ -31,10 +30,9 @@ std::string text(T value) {
 
 template <class T>
 void within(const std::string& name, T value, T low, T high) {
-  if (!(value >= low && value <= high)) {
+  if (!(value >= low && value <= high))
     fail("settings: " + name + ": expected " + text(low) + " to " + text(high) + ", but got " +
          text(value));
-  }
 }
 
 constexpr double kTuningRate = 0.25;
@@ -57,10 +55,9 @@ void check_ranges(Settings settings, std::string_view part) {
     if (row.part != part || !row.range) continue;
     const auto check = [&](const auto* value) {
       using Number = std::remove_cvref_t<decltype(*value)>;
-      if constexpr (std::is_arithmetic_v<Number>) {
+      if constexpr (std::is_arithmetic_v<Number>)
         within<Number>(path_of(row), *value, static_cast<Number>(row.range->low),
                        static_cast<Number>(row.range->high));
-      }
     };
     std::visit(check, row.member);
   }
@@ -85,28 +82,24 @@ void check_test(const Settings& settings) {
   const int64_t train_length = settings.training.length;
   if (test.lengths.empty()) fail("settings: test.lengths: expected at least one, but got none");
   // A shorter sequence would not contain the bytes on which a sliding window is scored.
-  for (const int64_t length : test.lengths) {
+  for (const int64_t length : test.lengths)
     within<int64_t>("test.lengths", length, (train_length + 1) / 2, kMostSetting);
-  }
   check_rising("test.lengths", test.lengths);
   // Surveys report the change of the loss against that at L.
-  if (std::ranges::find(test.lengths, train_length) == test.lengths.end()) {
+  if (std::ranges::find(test.lengths, train_length) == test.lengths.end())
     fail("settings: test.lengths: expected the training length " + std::to_string(train_length) +
          " among them, but got " + text(test.lengths));
-  }
   for (const int64_t length : test.lengths) {
     // Blocks of the longest length are cut into whole pieces of each shorter length, so all lengths
     // are scored on the same bytes.
-    if (test.longest() % length != 0) {
+    if (test.longest() % length != 0)
       fail("settings: test.lengths: expected divisors of the longest, " +
            std::to_string(test.longest()) + ", but got " + std::to_string(length));
-    }
   }
   within<int64_t>("test.bin", test.bin, 1, test.longest());
-  if (test.longest() % test.bin != 0) {
+  if (test.longest() % test.bin != 0)
     fail("settings: test.bin: expected a divisor of the longest length, " +
          std::to_string(test.longest()) + ", but got " + std::to_string(test.bin));
-  }
   if (settings.objective == Objective::kMasked) {
     // Each bin then has a byte that the pass over its block hides.
     within<int64_t>("test.bin", test.bin, kMaskPasses, test.longest());
@@ -118,10 +111,9 @@ void check_retrieval(const Settings& settings) {
   if (retrieval.steps == 0) return;
   check_ranges(settings, "retrieval");
   check_rising("retrieval.lengths", retrieval.lengths);
-  if (retrieval.lengths.empty() || retrieval.lengths.front() != retrieval.length) {
+  if (retrieval.lengths.empty() || retrieval.lengths.front() != retrieval.length)
     fail("settings: retrieval.lengths: expected the training length " +
          std::to_string(retrieval.length) + " as the first, but got " + text(retrieval.lengths));
-  }
   within<int64_t>("retrieval.lengths", retrieval.longest(), retrieval.length, kMostSetting);
   sextant::check(model_of(settings, small_task(settings)));
 }
@@ -131,9 +123,8 @@ void add_leaves(const json& value, const std::string& path, Leaves& leaves) {
     leaves.emplace_back(path, value);
     return;
   }
-  for (const auto& item : value.items()) {
+  for (const auto& item : value.items())
     add_leaves(item.value(), path.empty() ? item.key() : path + "." + item.key(), leaves);
-  }
 }
 
 constexpr std::string_view kCuda = "cuda", kNumbered = "cuda:";
@@ -243,9 +234,8 @@ int64_t longest_of(const Settings& settings, Task task) {
 std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& options) {
   const int64_t step = options.length / 8;
   std::vector<int64_t> distances;
-  for (int64_t distance = step; distance <= length / 2; distance *= 2) {
+  for (int64_t distance = step; distance <= length / 2; distance *= 2)
     distances.push_back(distance);
-  }
   distances.push_back(length - step);
   return distances;
 }
@@ -291,9 +281,8 @@ void from_json(const json& json, Settings& settings) {
     }
     object.finish();
   };
-  for (const char* part : {"training", "test", "retrieval"}) {
+  for (const char* part : {"training", "test", "retrieval"})
     read(JsonFields(fields.at(part), std::string("settings: ") + part), part);
-  }
   if (fields.has("objective")) {
     std::string objective;
     fields.read("objective", objective);
@@ -326,9 +315,8 @@ void from_json(const json& json, Arm& arm) {
 
 void check_label(const std::string& where, const std::string& label) {
   const std::string shown = printable(label);
-  if (label.empty() || shown != label) {
+  if (label.empty() || shown != label)
     fail(where + ": label: expected a name without control characters, but got \"" + shown + "\"");
-  }
 }
 
 Leaves leaves_of(const json& object) {

@@ -104,17 +104,15 @@ class Converter {
   explicit Converter(const std::filesystem::path& path) : path_(path) {}
 
   json convert(const toml::value& value, const std::string& key, int depth = 0) const {
-    if (depth > kDeepestJson) {
+    if (depth > kDeepestJson)
       wrong(value, key, fmt::format("at most {} lists and tables within each other", kDeepestJson));
-    }
     switch (value.type()) {
       case toml::value_t::boolean:
         return value.as_boolean();
       case toml::value_t::integer:
         // toml11 3 takes a number out of range for the nearest one.
-        if (value.as_integer() == INT64_MAX || value.as_integer() == INT64_MIN) {
+        if (value.as_integer() == INT64_MAX || value.as_integer() == INT64_MIN)
           wrong(value, key, "an integer of 64 bits");
-        }
         // Counts are unsigned, as in the JSON reader.
         if (value.as_integer() >= 0) return static_cast<uint64_t>(value.as_integer());
         return value.as_integer();
@@ -125,17 +123,15 @@ class Converter {
         return content(value.as_string());
       case toml::value_t::array: {
         json array = json::array();
-        for (const toml::value& element : value.as_array()) {
+        for (const toml::value& element : value.as_array())
           array.push_back(convert(element, key, depth + 1));
-        }
         return array;
       }
       case toml::value_t::table: {
         json object = json::object();
-        for (const auto& [name, element] : value.as_table()) {
+        for (const auto& [name, element] : value.as_table())
           object[name] =
               convert(element, key.empty() ? name : fmt::format("{}.{}", key, name), depth + 1);
-        }
         return object;
       }
       default:
@@ -165,9 +161,8 @@ ArmRequest request_in(const json& arm, const std::string& where) {
   if (arm.contains("label")) fields.read("label", request.label);
   if (arm.contains("options")) {
     const json& options = fields.at("options");
-    if (!options.is_object()) {
+    if (!options.is_object())
       fail(where + ": arms: options: expected an object, but got " + options.dump());
-    }
     request.options = options.dump();
   }
   fields.finish();
@@ -206,22 +201,19 @@ ArmsFile arms_file_of(const json& content, const std::string& where) {
   JsonFields fields(content, where);
   ArmsFile file;
   const json& arms = fields.at("arms");
-  if (!arms.is_array() || arms.empty()) {
+  if (!arms.is_array() || arms.empty())
     fail(where + ": arms: expected a list of methods, but got " + arms.dump());
-  }
   for (const json& arm : arms) file.arms.push_back(request_in(arm, where));
   for (size_t n = 0; n < file.arms.size(); ++n) {
     for (size_t other = 0; other < n; ++other) {
-      if (file.arms[n].label == file.arms[other].label) {
+      if (file.arms[n].label == file.arms[other].label)
         fail(where + ": arms: label: expected each once, but got " + file.arms[n].label + " twice");
-      }
     }
   }
   if (content.contains("settings")) {
     const json& settings = fields.at("settings");
-    if (!settings.is_object()) {
+    if (!settings.is_object())
       fail(where + ": settings: expected an object, but got " + settings.dump());
-    }
     file.settings = settings.dump();
   }
   fields.finish();

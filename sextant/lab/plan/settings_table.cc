@@ -1,4 +1,4 @@
-#include "sextant/lab/plan/settings_table.h"
+#include "sextant/lab/plan/settings.h"
 
 #include <algorithm>
 

@@ -43,9 +43,7 @@ std::string either(const std::string& best, const std::vector<Tie>& ties) {
 // "shaw +0.005 ± 0.011, alibi +0.010 ± 0.020"
 std::string list_of(const std::vector<Tie>& ties) {
   std::vector<std::string> names;
-  for (const Tie& tie : ties) {
-    names.push_back(tie.label + " " + signed_fixed(tie.behind.interval));
-  }
+  for (const Tie& tie : ties) names.push_back(tie.label + " " + signed_fixed(tie.behind.interval));
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -60,21 +58,19 @@ class Answer {
 
   std::string sentence() const {
     if (ranking_.all.empty()) return nothing();
-    if (ranking_.holding.empty()) {
+    if (ranking_.holding.empty())
       return fmt::format("**None of the {} {} holds its loss**: the lowest, {}, has {}.",
                          ranking_.all.size(), kind(), ranking_.all.front().label,
                          loss_of(ranking_.all.front()));
-    }
     const Candidate& best = ranking_.chosen().front();
     const bool tied = !ranking_.ties.empty();
     const std::string text =
         fmt::format("**{} {}**: {} has a loss of {}", instruction(),
                     either(best.label, ranking_.ties), tied ? best.label : "it", loss_of(best));
-    if (ranking_.retrieving.empty()) {
+    if (ranking_.retrieving.empty())
       return text +
              fmt::format(", the lowest of those that hold, but none of these finds half of the {}.",
                          far_pairs());
-    }
     if (!best.accuracy) return text + ".";
     return text + fmt::format(" and finds {} of the {}.", percent(*best.accuracy), far_pairs());
   }
@@ -104,44 +100,38 @@ class Answer {
   // "1.557 at 1024 bytes (1.563 at 128)", or "... (rope unchanged: 3.494)"
   std::string loss_of(const Candidate& one) const {
     const std::string loss = fmt::format("{:.3f} at {} bytes", one.loss, longest_);
-    if (ranking_.base) {
+    if (ranking_.base)
       return loss +
              fmt::format(" ({} unchanged: {:.3f})", ranking_.base->label, ranking_.base->loss);
-    }
     return loss + fmt::format(" ({:.3f} at {})", one.trained_loss, settings_.training.length);
   }
 
   // The sentence where no method has learned the text, or only retrieval of it.
   std::string nothing() const {
     const std::string learned = ranking_.without_retrieval.empty() ? "the text" : "both tasks";
-    if (ranking_.base) {
+    if (ranking_.base)
       return fmt::format("**No stretch of {} is recommended**: {} itself has not learned {}.",
                          ranking_.base->label, ranking_.base->label, learned);
-    }
     return fmt::format("**No encoding is recommended**: none of them has learned {}.", learned);
   }
 
   // One list item on the methods that have not learned a task.
   std::string left_out() const {
     std::vector<std::string> reasons;
-    if (!ranking_.without_text.empty()) {
+    if (!ranking_.without_text.empty())
       reasons.push_back(fmt::format("{} (loss at {}{})", fmt::join(ranking_.without_text, ", "),
                                     settings_.training.length,
                                     reference_ ? ": " + shortfall(*reference_) : ""));
-    }
-    if (!ranking_.without_retrieval.empty()) {
+    if (!ranking_.without_retrieval.empty())
       reasons.push_back(fmt::format("{} ({})", fmt::join(ranking_.without_retrieval, ", "),
                                     small_task_shortfall(settings_)));
-    }
     std::string text;
-    if (!reasons.empty()) {
+    if (!reasons.empty())
       text = fmt::format("- Left out, as not learned: {}.\n", fmt::join(reasons, "; "));
-    }
-    if (ranking_.ignores_retrieval) {
+    if (ranking_.ignores_retrieval)
       text += fmt::format("- {} does not count, as no method has learned it: {}.\n",
                           small_task(settings_) == Task::kPairs ? "Retrieval" : "Direction",
                           small_task_shortfall(settings_));
-    }
     return text;
   }
 
@@ -157,10 +147,9 @@ class Answer {
                                    holding.size(), ranking_.all.size(), longest_);
     const bool asked =
         std::ranges::any_of(holding, [](const Candidate& one) { return one.accuracy.has_value(); });
-    if (asked) {
+    if (asked)
       text += fmt::format("; {} of these find at least half of the {} in sequences of {}",
                           ranking_.retrieving.size(), far_pairs(), settings_.retrieval.longest());
-    }
     return text + ".\n";
   }
 

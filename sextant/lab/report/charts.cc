@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "sextant/lab/data/retrieval_task.h"
-#include "sextant/lab/report/pictures.h"
 #include "sextant/lab/report/report.h"
 
 namespace sextant::lab {
@@ -88,29 +87,24 @@ LineChart loss_by_length(const Part& methods, const Settings& settings,
                   .subtitle = held_fixed(settings),
                   .x = {.label = "length of the sequence", .unit = "bytes", .scale = Scale::kLog2},
                   .y = {.label = "loss", .unit = "nats per byte"},
-                  .markers = {{.x = static_cast<double>(settings.training.length),
-                               .label = "training length"}}};
+                  .markers = training_length(settings.training.length)};
   const std::vector<double> lengths(settings.test.lengths.begin(), settings.test.lengths.end());
-  for (const MethodResult* const method : methods) {
+  for (const MethodResult* const method : methods)
     chart.series.push_back(series(line_name(*method, method->text), lengths,
                                   [&](size_t n) { return method->losses.at(n).*loss; }));
-  }
   return chart;
 }
 
-LineChart loss_by_position(const Part& methods, const Settings& settings,
-                           const std::string& title) {
+LineChart loss_by_position(const Part& methods, const Settings& settings) {
   LineChart chart{
-      .title = title,
+      .title = "Loss by position",
       .subtitle = held_fixed(settings) + fmt::format(", means of {} positions", settings.test.bin),
       .x = {.label = "position in the text", .unit = "bytes"},
       .y = {.label = "loss", .unit = "nats per byte"},
-      .markers = {
-          {.x = static_cast<double>(settings.training.length), .label = "training length"}}};
+      .markers = training_length(settings.training.length)};
   std::vector<double> middles;
-  for (int64_t first = 0; first < settings.test.longest(); first += settings.test.bin) {
+  for (int64_t first = 0; first < settings.test.longest(); first += settings.test.bin)
     middles.push_back(static_cast<double>(first) + static_cast<double>(settings.test.bin) / 2);
-  }
   for (const MethodResult* const method : methods) {
     chart.series.push_back(series(line_name(*method, method->text), middles, [&](size_t n) {
       return n < method->loss_at.size() ? method->loss_at[n] : MeanInterval{.mean = NAN};
@@ -129,9 +123,8 @@ LineChart training(const Part& methods, const Settings& settings) {
       static_cast<double>(kTrainLossSteps * settings.training.batch * settings.training.length);
   for (const MethodResult* const method : methods) {
     std::vector<double> bytes;
-    for (size_t n = 0; n < method->train_loss.size(); ++n) {
+    for (size_t n = 0; n < method->train_loss.size(); ++n)
       bytes.push_back(bytes_per_mean * static_cast<double>(n + 1));
-    }
     chart.series.push_back(series(line_name(*method, method->text), bytes,
                                   [&](size_t n) { return method->train_loss[n]; }));
   }
@@ -145,8 +138,7 @@ LineChart small_task_chart(const Part& methods, const Settings& settings, LineCh
   chart.x.scale = Scale::kLog2;
   chart.y.low = 0;
   chart.y.high = 1;
-  chart.markers = {
-      {.x = static_cast<double>(settings.retrieval.length), .label = "training length"}};
+  chart.markers = training_length(settings.retrieval.length);
   const std::vector<double> x(places.begin(), places.end());
   for (const MethodResult* const method : methods) {
     chart.series.push_back(series(line_name(*method, method->retrieval), x, [&](size_t n) {
@@ -165,7 +157,8 @@ LineChart retrieval_chart(const Settings& settings, const std::string& title, co
       .y = {.label = "share of pairs found"}};
 }
 
-LineChart retrieval_by_distance(const Part& methods, const Settings& settings, int64_t length) {
+LineChart retrieval_by_distance(const Part& methods, const Settings& settings) {
+  const int64_t length = settings.retrieval.longest();
   return small_task_chart(
       methods, settings,
       retrieval_chart(settings, fmt::format("Retrieval by distance in texts of {} tokens", length),
@@ -201,19 +194,24 @@ LineChart direction_by_length(const Part& methods, const Settings& settings) {
 }
 
 // Appends a chart of each part of these methods.
-void add(std::vector<NamedChart>& charts, std::string_view kind, const Part& drawn,
+void add(std::vector<NamedChart>& charts, const std::string& kind, const Part& drawn,
          const auto& chart_of) {
   const std::vector<Part> parts = parts_of(drawn);
   for (size_t n = 0; n < parts.size(); ++n) {
-    NamedChart named{.file = std::string(kind), .chart = chart_of(parts[n])};
+    NamedChart named{.file = kind, .chart = chart_of(parts[n])};
     if (n > 0) named.file += fmt::format("-{}", n + 1);
     if (parts.size() > 1) named.chart.title += fmt::format(" ({} of {})", n + 1, parts.size());
     charts.push_back(std::move(named));
   }
 }
 
-std::string tail_of(const Settings& settings) {
-  return fmt::format("Loss of the {} by length", scored_bytes(settings));
+LineChart sliding_by_length(const Part& methods, const Settings& settings) {
+  return loss_by_length(methods, settings, &LossMeans::sliding,
+                        fmt::format("Loss of the {} by length", scored_bytes(settings)));
+}
+
+LineChart loss_in_pieces(const Part& methods, const Settings& settings) {
+  return loss_by_length(methods, settings, &LossMeans::loss, "Loss by length, in pieces");
 }
 
 // Charts of trained methods, or of stretches with the methods that they stretch.
@@ -223,37 +221,23 @@ void add_all(std::vector<NamedChart>& charts, const Part& methods, const Setting
     if (kind == "sliding-by-length" && stretches) kind = "by-length";
     if (kind == "loss-by-position" && stretches) kind = "by-position";
     add(charts, (stretches ? "stretches-" : "") + kind, drawn, [&](const Part& part) {
-      LineChart chart = chart_of(part);
+      LineChart chart = chart_of(part, settings);
       if (stretches) chart.title = "Stretches: " + chart.title;
       return chart;
     });
   };
   const Part asked = only(methods, is_asked);
-  add_kind("sliding-by-length", methods, [&](const Part& part) {
-    return loss_by_length(part, settings, &LossMeans::sliding, tail_of(settings));
-  });
-  if (!stretches) {
-    add_kind("loss-by-length", methods, [&](const Part& part) {
-      return loss_by_length(part, settings, &LossMeans::loss, "Loss by length, in pieces");
-    });
-  }
-  add_kind("loss-by-position", methods,
-           [&](const Part& part) { return loss_by_position(part, settings, "Loss by position"); });
+  add_kind("sliding-by-length", methods, sliding_by_length);
+  if (!stretches) add_kind("loss-by-length", methods, loss_in_pieces);
+  add_kind("loss-by-position", methods, loss_by_position);
   if (settings.objective == Objective::kMasked) {
-    add_kind("direction-by-length", asked,
-             [&](const Part& part) { return direction_by_length(part, settings); });
+    add_kind("direction-by-length", asked, direction_by_length);
   } else {
-    add_kind("retrieval-by-distance", asked, [&](const Part& part) {
-      return retrieval_by_distance(part, settings, settings.retrieval.longest());
-    });
-    add_kind("retrieval-by-length", asked,
-             [&](const Part& part) { return retrieval_by_length(part, settings); });
+    add_kind("retrieval-by-distance", asked, retrieval_by_distance);
+    add_kind("retrieval-by-length", asked, retrieval_by_length);
   }
-  add_kind("scores-by-distance", only(methods, has_scores), [&](const Part& part) {
-    return scores_by_distance(part, settings, "What distance does to scores");
-  });
-  if (stretches) return;
-  add_kind("training", methods, [&](const Part& part) { return training(part, settings); });
+  add_kind("scores-by-distance", only(methods, has_scores), scores_by_distance);
+  if (!stretches) add_kind("training", methods, training);
 }
 
 }  // namespace
@@ -275,8 +259,9 @@ std::vector<NamedChart> charts(const Findings& findings) {
            });
   });
   add(result, "lost-channels-by-length", lost, [&](const Part& part) {
-    return loss_by_length(part, findings.settings, &LossMeans::sliding,
-                          "Lost channels: " + tail_of(findings.settings));
+    LineChart chart = sliding_by_length(part, findings.settings);
+    chart.title = "Lost channels: " + chart.title;
+    return chart;
   });
   for (NamedChart& one : result) {
     one.chart.name = one.file;

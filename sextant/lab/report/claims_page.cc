@@ -7,7 +7,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/chart/text.h"
-#include "sextant/lab/report/page.h"
+#include "sextant/lab/report/report.h"
 
 namespace sextant::lab {
 namespace {
@@ -45,9 +45,8 @@ void add_numbers(const Findings& survey, chart::Section& section) {
   const auto add_row = [&](const std::string& subject, Counts& counts) {
     std::vector<chart::Cell>& row = table.rows.emplace_back();
     row.push_back(chart::words(subject));
-    for (const Outcome outcome : kOutcomes) {
+    for (const Outcome outcome : kOutcomes)
       row.push_back(chart::number(static_cast<double>(counts[outcome]), 0));
-    }
   };
   for (const ClaimSubject& subject : claim_subjects()) {
     Counts counts;
@@ -77,7 +76,7 @@ void add_numbers(const Findings& survey, chart::Section& section) {
 
 chart::Section claims_section(std::span<const Findings* const> surveys,
                               const std::string& question) {
-  chart::Section section{.heading = "Claims of the literature", .blocks = {}};
+  chart::Section section{.heading = "Claims of the literature"};
   const auto is_asked = [&](const CheckedClaim& checked) {
     return question.empty() || chart::slug(checked.claim.question).starts_with(question);
   };

@@ -19,7 +19,7 @@ namespace {
 // lack: losses of blocks, or answers to sequences.
 struct Sample {
   Measured::ComparedOver over = Measured::ComparedOver::kBlocks;
-  Mean mean;
+  Mean mean = {};
   std::vector<double> blocks = {};
   std::string right = {};
   bool has_error = true;  // false: mean.error is unknown
@@ -36,13 +36,6 @@ const AtLength& at_trained(const ArmResult& result, const Settings& settings) {
   return *at;
 }
 
-std::vector<double> differences(std::span<const double> values, std::span<const double> minus) {
-  if (values.size() != minus.size()) return {};
-  std::vector<double> result;
-  for (size_t n = 0; n < values.size(); ++n) result.push_back(values[n] - minus[n]);
-  return result;
-}
-
 // The sliding loss at a length minus that at L of the method whose weights are used.
 std::optional<Sample> change_to(int64_t length, const MethodResult& method,
                                 const ArmResult& result) {
@@ -50,44 +43,16 @@ std::optional<Sample> change_to(int64_t length, const MethodResult& method,
   const auto from = std::ranges::find(method.from, result.arm.seed, &TrainedLoss::seed);
   if (at == nullptr || from == method.from.end()) return {};
   Sample sample{.mean = at->sliding_change,
-                .blocks = differences(at->sliding_blocks, from->at.sliding_blocks)};
+                .blocks = paired_differences(at->sliding_blocks, from->at.sliding_blocks)};
   if (method.base.empty()) return sample;
   sample.mean = {.value = at->sliding.value - from->at.sliding.value,
                  .error = hypot(at->sliding.error, from->at.sliding.error)};
   return sample;
 }
 
-std::optional<Sample> change_sample(const MethodResult& method, const ArmResult& result,
-                                    const Settings& settings) {
-  return change_to(settings.test.longest(), method, result);
-}
-
-// The change up to the longest length divided by `parts`, which must be above L.
-template <int64_t parts>
-std::optional<Sample> part_sample(const MethodResult& method, const ArmResult& result,
-                                  const Settings& settings) {
-  const int64_t length = settings.test.longest() / parts;
-  if (length <= settings.training.length) return {};
-  return change_to(length, method, result);
-}
-
-std::optional<Sample> trained_sample(const MethodResult& /*method*/, const ArmResult& result,
-                                     const Settings& settings) {
-  const AtLength& trained = at_trained(result, settings);
-  return Sample{.mean = trained.sliding, .blocks = trained.sliding_blocks};
-}
-
-std::optional<Sample> cost_sample(const MethodResult& method, const ArmResult& result,
-                                  const Settings& settings) {
-  if (method.base.empty()) return {};
-  return change_to(settings.training.length, method, result);
-}
-
-std::optional<Sample> longest_sample(const MethodResult& /*method*/, const ArmResult& result,
-                                     const Settings& settings) {
-  const AtLength* const longest = at_length(result, settings.test.longest());
-  if (longest == nullptr) return {};
-  return Sample{.mean = longest->sliding, .blocks = longest->sliding_blocks};
+std::optional<Sample> sliding_at(const AtLength* at) {
+  if (at == nullptr) return {};
+  return Sample{.mean = at->sliding, .blocks = at->sliding_blocks};
 }
 
 // The share of attention at distances from `distance` on, of bins 0, 1, 2 to 3, 4 to 7, ...: those
@@ -100,6 +65,11 @@ double share_from(const std::vector<double>& at_distance, int64_t distance) {
   return share;
 }
 
+std::optional<Sample> without_error(double value) {
+  if (std::isnan(value)) return {};
+  return Sample{.mean = {.value = value}, .has_error = false};
+}
+
 std::optional<Sample> attention_from(int64_t distance, int64_t length, const ArmResult& result) {
   // Other distances lie within a bin.
   if (distance < 1 || !std::has_single_bit(static_cast<uint64_t>(distance))) return {};
@@ -109,31 +79,10 @@ std::optional<Sample> attention_from(int64_t distance, int64_t length, const Arm
     sum += share_from(at.at_distance, distance);
     ++layers;
   }
-  if (layers == 0) return {};
-  return Sample{.mean = {.value = sum / layers}, .has_error = false};
+  return without_error(sum / layers);
 }
 
-std::optional<Sample> attention_sample(const MethodResult& /*method*/, const ArmResult& result,
-                                       const Settings& settings) {
-  const int64_t length = settings.training.length;
-  return attention_from(length / 4, length, result);
-}
-
-std::optional<Sample> attention_past_sample(const MethodResult& /*method*/, const ArmResult& result,
-                                            const Settings& settings) {
-  return attention_from(settings.training.length, settings.test.longest(), result);
-}
-
-// The mean over layers and heads.
-std::optional<Sample> products_sample(const MethodResult& /*method*/, const ArmResult& result,
-                                      const Settings& /*settings*/) {
-  const double share = mean_share(result, &HeadProducts::trained);
-  if (std::isnan(share)) return {};
-  return Sample{.mean = {.value = share}, .has_error = false};
-}
-
-std::optional<Sample> far_sample(const MethodResult& /*method*/, const ArmResult& result,
-                                 const Settings& settings) {
+std::optional<Sample> far_sample(const ArmResult& result, const Settings& settings) {
   const int64_t length = settings.retrieval.longest();
   const int64_t distance = far_distance(length, settings.retrieval);
   for (const AtDistance& at : result.retrieval) {
@@ -146,9 +95,8 @@ std::optional<Sample> far_sample(const MethodResult& /*method*/, const ArmResult
 }
 
 // Over the marks of all distances in sequences of L.
-std::optional<Sample> direction_sample(const MethodResult& /*method*/, const ArmResult& result,
-                                       const Settings& settings) {
-  Sample sample{.over = Measured::ComparedOver::kSequences, .mean = {}};
+std::optional<Sample> direction_sample(const ArmResult& result, const Settings& settings) {
+  Sample sample{.over = Measured::ComparedOver::kSequences};
   double count = 0, squares = 0;
   for (const AtDistance& at : result.retrieval) {
     if (at.length != settings.retrieval.length) continue;
@@ -162,6 +110,27 @@ std::optional<Sample> direction_sample(const MethodResult& /*method*/, const Arm
   return sample;
 }
 
+// The measure of one arm; nullopt if it was not measured.
+std::optional<Sample> sample_of(Measure measure, const MethodResult& method,
+                                const ArmResult& result, const Settings& settings) {
+  const int64_t trained = settings.training.length, longest = settings.test.longest();
+  const auto change = [&](int64_t length) { return change_to(length, method, result); };
+  const auto change_past = [&](int64_t length) {
+    return length > trained ? change(length) : std::nullopt;
+  };
+  if (measure == Measure::kChange) return change(longest);
+  if (measure == Measure::kChangeHalf) return change_past(longest / 2);
+  if (measure == Measure::kChangeQuarter) return change_past(longest / 4);
+  if (measure == Measure::kTrained) return sliding_at(&at_trained(result, settings));
+  if (measure == Measure::kCost) return method.base.empty() ? std::nullopt : change(trained);
+  if (measure == Measure::kLongest) return sliding_at(at_length(result, longest));
+  if (measure == Measure::kAttention) return attention_from(trained / 4, trained, result);
+  if (measure == Measure::kAttentionPast) return attention_from(trained, longest, result);
+  if (measure == Measure::kFar) return far_sample(result, settings);
+  if (measure == Measure::kDirection) return direction_sample(result, settings);
+  return without_error(mean_share(result, &HeadProducts::trained));  // over layers and heads
+}
+
 struct MeasureKind {
   Measure measure;
   const char* key;
@@ -169,35 +138,27 @@ struct MeasureKind {
   Needs needs;
   // The results of the task.
   std::vector<ArmResult> MethodResult::*arms;
-  std::optional<Sample> (*sample)(const MethodResult&, const ArmResult&, const Settings&);
 };
 constexpr auto kSeeds = &MethodResult::seeds, kPairs = &MethodResult::pairs;
 constexpr MeasureKind kKinds[] = {
-    {Measure::kChange, "change", "change of the sliding loss", Needs::kAll, kSeeds, change_sample},
+    {Measure::kChange, "change", "change of the sliding loss", Needs::kAll, kSeeds},
     {Measure::kChangeHalf, "change_half",
-     "change of the sliding loss up to half the longest length", Needs::kAll, kSeeds,
-     part_sample<2>},
+     "change of the sliding loss up to half the longest length", Needs::kAll, kSeeds},
     {Measure::kChangeQuarter, "change_quarter",
-     "change of the sliding loss up to a quarter of the longest length", Needs::kAll, kSeeds,
-     part_sample<4>},
-    {Measure::kTrained, "trained", "sliding loss at the training length", Needs::kAny, kSeeds,
-     trained_sample},
+     "change of the sliding loss up to a quarter of the longest length", Needs::kAll, kSeeds},
+    {Measure::kTrained, "trained", "sliding loss at the training length", Needs::kAny, kSeeds},
     {Measure::kCost, "cost", "cost at the training length to the method that was trained",
-     Needs::kAll, kSeeds, cost_sample},
-    {Measure::kLongest, "longest", "sliding loss at the longest length", Needs::kAll, kSeeds,
-     longest_sample},
+     Needs::kAll, kSeeds},
+    {Measure::kLongest, "longest", "sliding loss at the longest length", Needs::kAll, kSeeds},
     {Measure::kAttention, "attention", "share of attention at L/4 or further back", Needs::kAll,
-     kSeeds, attention_sample},
+     kSeeds},
     {Measure::kAttentionPast, "attention_past",
-     "share of attention beyond L in the longest windows", Needs::kAll, kSeeds,
-     attention_past_sample},
+     "share of attention beyond L in the longest windows", Needs::kAll, kSeeds},
     {Measure::kProducts, "products",
-     "share of the variance of p_i W_q W_k^T p_j that distance explains", Needs::kAll, kSeeds,
-     products_sample},
+     "share of the variance of p_i W_q W_k^T p_j that distance explains", Needs::kAll, kSeeds},
     {Measure::kFar, "far", "share of pairs found at the beginning of the longest text", Needs::kAll,
-     kPairs, far_sample},
-    {Measure::kDirection, "direction", "share of marks tagged right", Needs::kAny, kPairs,
-     direction_sample},
+     kPairs},
+    {Measure::kDirection, "direction", "share of marks tagged right", Needs::kAny, kPairs},
 };
 
 constexpr auto kMeasures = [] {
@@ -221,27 +182,24 @@ const ArmResult* of_seed(const std::vector<ArmResult>& arms, uint64_t seed) {
 }
 
 Measured of_one_seed(const Sample& sample) {
-  if (sample.blocks.size() >= 2) {
+  if (sample.blocks.size() >= 2)
     return {.interval = interval95(sample.blocks),
             .over = Measured::ComparedOver::kBlocks,
             .count = sample.blocks.size()};
-  }
   return {.interval = {.mean = sample.mean.value, .half = kNormal95 * sample.mean.error},
           .over = sample.over,
           .count = sample.right.size()};
 }
 
 Measured of_one_seed(const Sample& sample, const Sample& other) {
-  if (const auto blocks = differences(sample.blocks, other.blocks); blocks.size() >= 2) {
+  if (const auto blocks = paired_differences(sample.blocks, other.blocks); blocks.size() >= 2)
     return {.interval = interval95(blocks),
             .over = Measured::ComparedOver::kBlocks,
             .count = blocks.size()};
-  }
-  if (!sample.right.empty() && sample.right.size() == other.right.size()) {
+  if (!sample.right.empty() && sample.right.size() == other.right.size())
     return {.interval = difference95_of_shares(sample.right, other.right),
             .over = sample.over,
             .count = sample.right.size()};
-  }
   return {.interval = {.mean = sample.mean.value - other.mean.value,
                        .half = kNormal95 * hypot(sample.mean.error, other.mean.error)},
           .over = sample.over,
@@ -266,13 +224,11 @@ bool is_measured(Measure measure, const MethodResult& method) {
 
 std::string words(const Measured& measured) {
   const bool sequences = measured.over == Measured::ComparedOver::kSequences;
-  if (!measured.paired) {
+  if (!measured.paired)
     return fmt::format("not paired: one result is of a version that kept no {}",
                        sequences ? "answers" : "blocks");
-  }
-  if (measured.over == Measured::ComparedOver::kSeeds) {
+  if (measured.over == Measured::ComparedOver::kSeeds)
     return fmt::format("over {} seeds", measured.count);
-  }
   if (measured.count == 0) return sequences ? "over the test texts" : "over the test text";
   return fmt::format("over {} {}", measured.count, sequences ? "texts" : "blocks");
 }
@@ -283,7 +239,7 @@ std::optional<Measured> measured(Measure measure, const MethodResult& method,
   std::vector<double> values;
   std::optional<Measured> last;
   for (const ArmResult& seed : arms_of(kind, method)) {
-    const std::optional<Sample> sample = kind.sample(method, seed, settings);
+    const std::optional<Sample> sample = sample_of(measure, method, seed, settings);
     if (!sample) continue;
     if (other == nullptr) {
       values.push_back(sample->mean.value);
@@ -292,7 +248,7 @@ std::optional<Measured> measured(Measure measure, const MethodResult& method,
     }
     const ArmResult* const theirs = of_seed(arms_of(kind, *other), seed.arm.seed);
     if (theirs == nullptr) continue;
-    const std::optional<Sample> minus = kind.sample(*other, *theirs, settings);
+    const std::optional<Sample> minus = sample_of(measure, *other, *theirs, settings);
     if (!minus) continue;
     values.push_back(sample->mean.value - minus->mean.value);
     if (sample->has_error) last = of_one_seed(*sample, *minus);

@@ -47,9 +47,8 @@ MeasuredCandidate candidate_of(const JsonFields& fields) {
   if (const json* const object = fields.optional_object("by_position")) {
     const JsonFields positions(*object, fields.where() + ": by_position");
     found.by_position.bin = positions.integer("bin", 1, kLongest);
-    for (const json& entry : positions.at("loss")) {
+    for (const json& entry : positions.at("loss"))
       found.by_position.loss.push_back(mean_of(entry, positions.where() + ": loss"));
-    }
   }
   return found;
 }
@@ -57,9 +56,8 @@ MeasuredCandidate candidate_of(const JsonFields& fields) {
 // The candidates begin with the unchanged model, which model_report.h expects.
 Extension extension_of(const JsonFields& file, Recommendation& recommendation) {
   Extension found;
-  for (const json& entry : file.at("candidates")) {
+  for (const json& entry : file.at("candidates"))
     found.candidates.push_back(candidate_of(JsonFields(entry, file.where() + ": candidates")));
-  }
   const auto lengths = [](const MeasuredCandidate& one) { return one.lengths.size(); };
   if (std::ranges::adjacent_find(found.candidates, std::not_equal_to{}, lengths) !=
       found.candidates.end()) {
@@ -106,9 +104,8 @@ chart::Table candidates_table(const Extension& found) {
           seconds > 0 ? fmt::format("; the forward passes took {:.0f} minutes", seconds / 60) : ""),
       .columns = {{"candidate"}},
       .name = "losses"};
-  for (const AtLength& at : model.lengths) {
+  for (const AtLength& at : model.lengths)
     table.columns.push_back({.name = std::to_string(at.length), .unit = model.unit + "s"});
-  }
   table.columns.insert(table.columns.end(),
                        {{"behind the best"},
                         {.name = "change", .unit = fmt::format("at {}", model.lengths[0].length)},

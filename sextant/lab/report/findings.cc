@@ -36,7 +36,6 @@ Candidate candidate_of(const MethodResult& method, const Settings& settings) {
   Candidate candidate{.label = method.label,
                       .trained_loss = method.losses_at(settings.training.length).sliding.mean,
                       .loss = method.losses_at(settings.test.longest()).sliding.mean,
-                      .accuracy = {},
                       .holds = method.verdict == Verdict::kHolds};
   const RetrievalOptions& options = settings.retrieval;
   if (options.steps == 0) return candidate;
@@ -85,9 +84,7 @@ std::vector<const MethodResult*> learned_of(std::vector<const MethodResult*> met
   ranking.ignores_retrieval = is_tested && std::ranges::none_of(methods, [](const auto* method) {
                                 return method->retrieval == Learned::kYes;
                               });
-  if (!ranking.ignores_retrieval) {
-    leave_out(&MethodResult::retrieval, ranking.without_retrieval);
-  }
+  if (!ranking.ignores_retrieval) leave_out(&MethodResult::retrieval, ranking.without_retrieval);
   return methods;
 }
 
@@ -126,9 +123,7 @@ MeanInterval above_bigrams(const MethodResult& method, const BigramLoss& bigrams
   difference.mean -= bigrams.mean;
   const std::vector<double>& blocks = method.from.front().at.sliding_blocks;
   if (method.seeds.size() > 1 || blocks.size() != bigrams.blocks.size()) return difference;
-  std::vector<double> paired;
-  for (size_t n = 0; n < blocks.size(); ++n) paired.push_back(blocks[n] - bigrams.blocks[n]);
-  return interval95(paired);
+  return interval95(paired_differences(blocks, bigrams.blocks));
 }
 
 MethodResult* find_none(std::vector<MethodResult>& methods) {
@@ -237,15 +232,13 @@ std::optional<LearningReference> judge(std::vector<MethodResult>& methods, const
   if (none != nullptr) judge_none(*none, methods, settings, bigrams);
   for (MethodResult& method : methods) {
     if (!method.base.empty()) inherit(method, methods);
-    if (method.text == Learned::kNo && method.verdict != Verdict::kDiverged) {
+    if (method.text == Learned::kNo && method.verdict != Verdict::kDiverged)
       method.verdict = Verdict::kNotLearned;
-    }
   }
-  if (none != nullptr) {
+  if (none != nullptr)
     return LearningReference{.name = kNone,
                              .loss = none->losses_at(settings.training.length).sliding.mean,
                              .margin = kBelowNone};
-  }
   if (bigrams == nullptr) return {};
   return LearningReference{.name = "bigrams", .loss = bigrams->mean, .margin = kBelowBigrams};
 }

@@ -71,9 +71,9 @@ std::string small_task_shortfall(const Settings& settings);
 // stretch a trained one.
 struct Candidate {
   std::string label;
-  double trained_loss = 0;         // sliding loss at L
-  double loss = 0;                 // sliding loss at the longest length
-  std::optional<double> accuracy;  // retrieval at the beginning of the longest sequence
+  double trained_loss = 0;              // sliding loss at L
+  double loss = 0;                      // sliding loss at the longest length
+  std::optional<double> accuracy = {};  // retrieval at the beginning of the longest sequence
   bool holds = false;
 
   // True also if retrieval was not tested.
@@ -111,20 +111,20 @@ std::vector<Ranking> rankings(std::span<const MethodResult> methods, const Setti
 
 struct Findings {
   Settings settings;
-  std::vector<ArmResult> results;     // as given, the diverged arms included
-  std::vector<MethodResult> methods;  // the results grouped by method, with means over seeds
-  std::vector<Ranking> rankings;      // one for each question that advice.h answers
-  std::vector<CheckedClaim> claims;
-  std::optional<LearningReference> reference;  // nullopt: unknown, see LearningReference
-  size_t fewest_seeds = 0;                     // of the methods that have any on text
-  bool has_intervals = false;                  // some method has several seeds
+  std::vector<ArmResult> results;          // as given, the diverged arms included
+  std::vector<MethodResult> methods = {};  // the results grouped by method, with means over seeds
+  std::vector<Ranking> rankings = {};      // one for each question that advice.h answers
+  std::vector<CheckedClaim> claims = {};
+  std::optional<LearningReference> reference = {};  // nullopt: unknown, see LearningReference
+  size_t fewest_seeds = 0;                          // of the methods that have any on text
+  bool has_intervals = false;                       // some method has several seeds
   double bytes_per_second = 0;  // of a worker that trains on text; 0 if nothing was trained
 };
 
 // Facts beside the results, which a survey has and which are not stored in them.
 struct Background {
-  std::optional<BigramLoss> bigrams;  // of the survey's text
-  OptionDefaults defaults;            // of the methods
+  std::optional<BigramLoss> bigrams = {};  // of the survey's text
+  OptionDefaults defaults = {};            // of the methods
 };
 
 Findings findings_of(std::span<const ArmResult> results, const Settings& settings,

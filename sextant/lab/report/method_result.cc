@@ -46,9 +46,8 @@ std::vector<LossMeans> losses_of(std::span<const ArmResult> seeds) {
 std::vector<MeanInterval> means_of(std::span<const ArmResult> seeds,
                                    std::vector<double> ArmResult::*list) {
   std::vector<MeanInterval> means;
-  for (size_t n = 0; n < (seeds.front().*list).size(); ++n) {
+  for (size_t n = 0; n < (seeds.front().*list).size(); ++n)
     means.push_back(mean_over(seeds, [&](const ArmResult& seed) { return (seed.*list).at(n); }));
-  }
   return means;
 }
 
@@ -84,12 +83,11 @@ std::vector<AttentionMeans> attention_of(std::span<const ArmResult> seeds,
                                          const Settings& settings) {
   std::vector<AttentionMeans> all;
   if (seeds.front().attention.empty()) return all;
-  for (const int64_t length : {settings.training.length, settings.test.longest()}) {
+  for (const int64_t length : {settings.training.length, settings.test.longest()})
     all.push_back({.length = length,
                    .span = attention_mean(seeds, &AttentionAt::span, length),
                    .entropy = attention_mean(seeds, &AttentionAt::entropy, length),
                    .at_distance = shares_by_distance(seeds, length)});
-  }
   return all;
 }
 
@@ -99,9 +97,8 @@ std::vector<AccuracyMean> accuracies_of(std::span<const ArmResult> pairs) {
     std::vector<double> values;
     for (const ArmResult& seed : pairs) {
       for (const AtDistance& at : seed.retrieval) {
-        if (at.length == asked.length && at.distance == asked.distance) {
+        if (at.length == asked.length && at.distance == asked.distance)
           values.push_back(at.accuracy.value);
-        }
       }
     }
     all.push_back(
@@ -123,9 +120,8 @@ std::vector<TrainedLoss> trained_losses(const MethodResult& method,
   const auto base = std::ranges::find(methods, method.base, &MethodResult::label);
   const bool own = base == methods.end() || base->seeds.empty();
   std::vector<TrainedLoss> losses;
-  for (const ArmResult& seed : own ? method.seeds : base->seeds) {
+  for (const ArmResult& seed : own ? method.seeds : base->seeds)
     losses.push_back({.seed = seed.arm.seed, .at = at_length(seed, settings.training.length)});
-  }
   return losses;
 }
 
@@ -150,10 +146,9 @@ std::vector<MethodResult> grouped(std::span<const ArmResult> results) {
   std::vector<MethodResult> methods;
   for (const ArmResult& result : results) {
     auto found = std::ranges::find(methods, result.arm.label, &MethodResult::label);
-    if (found == methods.end()) {
+    if (found == methods.end())
       found = methods.insert(
           methods.end(), {.label = result.arm.label, .drop_channels = result.arm.drop_channels});
-    }
     for (const ArmResult& other : results) {
       if (other.arm.name() == result.arm.weights_from) found->base = other.arm.label;
     }
@@ -235,9 +230,8 @@ std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Se
     method.train_loss = means_of(method.seeds, &ArmResult::train_loss);
     method.attention = attention_of(method.seeds, settings);
     method.from = trained_losses(method, methods, settings);
-    for (const int64_t length : settings.test.lengths) {
+    for (const int64_t length : settings.test.lengths)
       method.changes.push_back(change_of(method, length));
-    }
     method.change = method.changes.back();
     if (method.drop_channels > 0) method.lost = change_of(method, settings.training.length);
     method.verdict = verdict_on(method.change.mean);

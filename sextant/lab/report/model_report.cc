@@ -77,12 +77,11 @@ LineChart by_length(const ModelEvaluation& model, const std::string& title) {
 }
 
 std::string sliding_words(const ModelEvaluation& model) {
-  if (model.masked) {
+  if (model.masked)
     return fmt::format(
         "the middle {} bytes of each block, each masked once, in a window of each "
         "length around them",
         model.stride);
-  }
   return fmt::format("the last {} {}s of each block, at the end of a window of each length",
                      model.stride, model.unit);
 }
@@ -239,11 +238,10 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
     }
   }
   json ties = json::array();
-  for (const Recommendation::Tie& tie : recommendation.ties) {
+  for (const Recommendation::Tie& tie : recommendation.ties)
     ties.push_back({{"name", extension.candidates.at(tie.candidate).candidate.name},
                     {"behind", tie.behind.mean},
                     {"half_interval95", tie.behind.half.value()}});
-  }
   json out = {{"train_length", extension.model.train_length},
               {"weights", extension.model.weights},
               {"blocks", extension.model.blocks},
@@ -255,10 +253,9 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
               {"reason", recommendation.reason},
               {"recommended_hugging_face", nullptr}};
   if (is_checkpoint(extension.model)) out["bytes_per_token"] = extension.model.bytes_per_token;
-  if (recommendation.writable) {
+  if (recommendation.writable)
     out["recommended_hugging_face"] =
         extension.candidates.at(*recommendation.writable).candidate.name;
-  }
   return out.dump(2) + "\n";
 }
 

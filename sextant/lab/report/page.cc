@@ -1,5 +1,5 @@
 // Each section is made by a function of its own, from findings alone; report_page() orders them.
-#include "sextant/lab/report/page.h"
+#include "sextant/lab/report/report.h"
 
 #include <fmt/format.h>
 
@@ -13,10 +13,7 @@
 
 #include "sextant/chart/text.h"
 #include "sextant/lab/report/advice.h"
-#include "sextant/lab/report/pictures.h"
-#include "sextant/lab/report/report.h"
 #include "sextant/lab/report/result_table.h"
-#include "sextant/lab/report/tables.h"
 #include "sextant/lab/result/result.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/version.h"
@@ -50,7 +47,7 @@ std::string rule_of_learning(const Findings& findings) {
 }
 
 chart::Section tables_section(const Findings& findings, size_t seeds) {
-  chart::Section section{.heading = "Tables", .blocks = {}};
+  chart::Section section{.heading = "Tables"};
   const auto add = [&](const ResultTable& one) {
     if (!one.rows.empty()) section.blocks.emplace_back(report_table(one));
   };
@@ -114,7 +111,7 @@ bool any_not_learned(const Findings& findings) {
 }
 
 chart::Section charts_section(const Findings& findings, std::vector<NamedChart> drawn, bool split) {
-  chart::Section section{.heading = "Charts", .blocks = {}};
+  chart::Section section{.heading = "Charts"};
   if (split) {
     section.blocks.emplace_back(chart::Prose{
         std::string("The methods are split over several charts of a kind, sorted by their change: "
@@ -127,7 +124,7 @@ chart::Section charts_section(const Findings& findings, std::vector<NamedChart> 
 }
 
 chart::Section maps_section(const Findings& findings) {
-  chart::Section section{.heading = "Inside the encodings", .blocks = {}};
+  chart::Section section{.heading = "Inside the encodings"};
   for (NamedMap& named : maps(findings)) section.blocks.emplace_back(std::move(named.map));
   if (section.blocks.empty()) return section;
   section.blocks.insert(
@@ -140,7 +137,7 @@ chart::Section maps_section(const Findings& findings) {
 }
 
 chart::Section data_section(const nlohmann::json& manifest, const Findings& findings) {
-  chart::Section section{.heading = "Settings and data", .blocks = {}};
+  chart::Section section{.heading = "Settings and data"};
   chart::NamedValues items;
   add_settings(manifest, items);
   const std::vector<Machine> machines = machines_of(findings.results);
@@ -272,9 +269,8 @@ chart::Report report_page(const nlohmann::json& manifest, const Findings& findin
   const Findings* const all = &findings;
   if (!findings.claims.empty()) report.sections.push_back(claims_section(std::span(&all, 1)));
   report.sections.push_back(charts_section(findings, std::move(drawn), split));
-  if (chart::Section inside = maps_section(findings); !inside.blocks.empty()) {
+  if (chart::Section inside = maps_section(findings); !inside.blocks.empty())
     report.sections.push_back(std::move(inside));
-  }
   report.sections.push_back({"Limits", {chart::Prose{limits_text(findings)}}});
   const std::string sextant(manifest.contains("sextant") ? manifest.at("sextant").get<std::string>()
                                                          : version());

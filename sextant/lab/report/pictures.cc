@@ -1,5 +1,5 @@
 // Each map is rows of cells from the values that arms keep; a map without values is left out.
-#include "sextant/lab/report/pictures.h"
+#include "sextant/lab/report/report.h"
 
 #include <fmt/format.h>
 
@@ -64,9 +64,8 @@ HeatMap attention_by_distance(const Findings& findings, int64_t length) {
 std::vector<double> filled(const std::vector<std::vector<double>>& rows, size_t columns) {
   std::vector<double> values;
   for (const std::vector<double>& row : rows) {
-    for (size_t n = 0; n < columns; ++n) {
+    for (size_t n = 0; n < columns; ++n)
       values.push_back(n < row.size() ? row[n] : std::numeric_limits<double>::quiet_NaN());
-    }
   }
   return values;
 }
@@ -190,23 +189,20 @@ HeatMap product_map(const MethodResult& method, const Pictures& pictures,
 std::vector<NamedMap> maps(const Findings& findings) {
   const Settings& settings = findings.settings;
   std::vector<NamedMap> all;
-  if (HeatMap map = explained_map(findings); !map.values.empty()) {
+  if (HeatMap map = explained_map(findings); !map.values.empty())
     all.push_back({"products-by-head", std::move(map)});
-  }
   for (const int64_t length : {settings.training.length, settings.test.longest()}) {
     HeatMap map = attention_by_distance(findings, length);
-    if (!map.values.empty()) {
+    if (!map.values.empty())
       all.push_back({fmt::format("attention-by-distance-{}", length), std::move(map)});
-    }
   }
   for (const MethodResult& method : findings.methods) {
     const Pictures* const pictures = pictures_of(method);
     if (pictures == nullptr || !method.base.empty() || pictures->vectors.empty()) continue;
     all.push_back({"positions-" + method.label, vector_map(method, *pictures, settings)});
     all.push_back({"similarity-" + method.label, cosine_map(method, *pictures, settings)});
-    if (!pictures->products.empty()) {
+    if (!pictures->products.empty())
       all.push_back({"products-" + method.label, product_map(method, *pictures, settings)});
-    }
   }
   for (const MethodResult& method : findings.methods) {
     const Pictures* const pictures = pictures_of(method);
@@ -220,17 +216,21 @@ std::vector<NamedMap> maps(const Findings& findings) {
   return all;
 }
 
+std::vector<chart::Marker> training_length(int64_t length) {
+  return {{.x = static_cast<double>(length), .label = "training length"}};
+}
+
 bool has_scores(const MethodResult& method) {
   const Pictures* const pictures = pictures_of(method);
   return pictures != nullptr && !pictures->scores.empty();
 }
 
 chart::LineChart scores_by_distance(std::span<const MethodResult* const> methods,
-                                    const Settings& settings, const std::string& title) {
+                                    const Settings& settings) {
   constexpr double kLeastShown = 20;  // weights below e^-20 are negligible
   const bool causal = settings.objective == Objective::kCausal;
   chart::LineChart chart{
-      .title = title,
+      .title = "What distance does to scores",
       .subtitle =
           "one vector as query and key everywhere, after training; bands: from the least "
           "to the greatest head",
@@ -238,8 +238,7 @@ chart::LineChart scores_by_distance(std::span<const MethodResult* const> methods
             .unit = causal ? "bytes back" : "bytes back; below 0 ahead",
             .scale = causal ? Scale::kLog2 : Scale::kLinear},
       .y = {.label = "score, minus that at distance 0", .low = -kLeastShown},
-      .markers = {
-          {.x = static_cast<double>(settings.training.length), .label = "training length"}}};
+      .markers = training_length(settings.training.length)};
   for (const MethodResult* const method : methods) {
     if (!has_scores(*method)) continue;
     const Pictures& pictures = *pictures_of(*method);

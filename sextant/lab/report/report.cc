@@ -15,8 +15,6 @@
 #include "sextant/chart/text.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/report/page.h"
-#include "sextant/lab/report/pictures.h"
 #include "sextant/lab/run/print.h"
 
 namespace sextant::lab {
@@ -24,30 +22,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 15> kKinds = {"sliding-by-length",
-                                                     "loss-by-length",
-                                                     "loss-by-position",
-                                                     "retrieval-by-distance",
-                                                     "retrieval-by-length",
-                                                     "direction-by-length",
-                                                     "training",
-                                                     "stretches-by-length",
-                                                     "stretches-by-position",
-                                                     "stretches-retrieval-by-distance",
-                                                     "stretches-retrieval-by-length",
-                                                     "lost-channels-by-length",
-                                                     "stretches-direction-by-length",
-                                                     "scores-by-distance",
-                                                     "stretches-scores-by-distance"};
+constexpr const char* kKinds[] = {"sliding-by-length",
+                                  "loss-by-length",
+                                  "loss-by-position",
+                                  "retrieval-by-distance",
+                                  "retrieval-by-length",
+                                  "direction-by-length",
+                                  "training",
+                                  "stretches-by-length",
+                                  "stretches-by-position",
+                                  "stretches-retrieval-by-distance",
+                                  "stretches-retrieval-by-length",
+                                  "lost-channels-by-length",
+                                  "stretches-direction-by-length",
+                                  "scores-by-distance",
+                                  "stretches-scores-by-distance"};
 
 // The folder of the maps; their file names contain method labels.
 constexpr const char* kMapsFolder = "maps";
 
 // Removes the charts of an earlier survey of this folder, which may have compared more methods.
 void remove_charts(const fs::path& directory) {
-  for (const std::string_view kind : kKinds) {
+  for (const std::string kind : kKinds) {
     for (int n = 1; n == 1 || fs::exists(directory / fmt::format("{}-{}.svg", kind, n)); ++n) {
-      const std::string stem = n == 1 ? std::string(kind) : fmt::format("{}-{}", kind, n);
+      const std::string stem = n == 1 ? kind : fmt::format("{}-{}", kind, n);
       for (const char* ending : {"svg", "png"}) fs::remove(directory / (stem + "." + ending));
     }
   }
@@ -137,10 +135,9 @@ std::string arm_csv(const ArmResult& result, const Settings& settings) {
       csv += fmt::format("{},{}_standard_error,{},,{}\n", arm, measure.name, at.length, mean.error);
     }
   }
-  for (size_t bin = 0; bin < result.loss_at.size(); ++bin) {
+  for (size_t bin = 0; bin < result.loss_at.size(); ++bin)
     csv += fmt::format("{},loss_at,{},{},{}\n", arm, settings.test.longest(),
                        static_cast<int64_t>(bin) * settings.test.bin, result.loss_at[bin]);
-  }
   for (const AttentionAt& at : result.attention) {
     csv += fmt::format("{},attention_entropy,{},{},{}\n", arm, at.length, at.layer, at.entropy);
     csv += fmt::format("{},attention_span,{},{},{}\n", arm, at.length, at.layer, at.span);
@@ -213,12 +210,10 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
   write_file(directory / "summary.csv", summary_csv(findings));
   remove_charts(directory);
   bool can_png = true;
-  for (const NamedChart& named : charts(findings)) {
+  for (const NamedChart& named : charts(findings))
     write_picture(named.chart, directory / named.file, can_png);
-  }
-  for (const NamedMap& named : maps(findings)) {
+  for (const NamedMap& named : maps(findings))
     write_picture(named.map, directory / kMapsFolder / named.file, can_png);
-  }
   write_report(directory, manifest, findings, command, status);
   // This file is written last: its presence marks a complete set of files.
   write_file(directory / kResultsFile, results_text(manifest, findings));
@@ -245,18 +240,15 @@ std::vector<Summary> summary(const Findings& findings) {
       all.push_back({.method = method.label,
                      .measure = measure,
                      .length = length,
-                     .distance = {},
                      .seeds = method.seeds.size(),
                      .value = value});
     };
     for (const LossMeans& at : method.losses) {
-      for (const LossMeasure& measure : kMeasures) {
+      for (const LossMeasure& measure : kMeasures)
         add(measure.name, at.length, at.*measure.of_method);
-      }
     }
-    for (size_t n = 0; !method.base.empty() && n < method.changes.size(); ++n) {
+    for (size_t n = 0; !method.base.empty() && n < method.changes.size(); ++n)
       add(kBaseChange, method.losses[n].length, method.changes[n]);
-    }
     if (method.to_reference) add("sliding_minus_reference", trained, *method.to_reference);
     if (method.lost) add("lost", trained, *method.lost);
     for (const AccuracyMean& at : method.accuracies) {
@@ -271,11 +263,10 @@ std::vector<Summary> summary(const Findings& findings) {
 
 std::string summary_csv(const Findings& findings) {
   std::string csv = "method,measure,length,distance,seeds,mean,half_interval95\n";
-  for (const Summary& row : summary(findings)) {
+  for (const Summary& row : summary(findings))
     csv += fmt::format("{},{},{},{},{},{},{}\n", chart::csv_field(row.method), row.measure,
                        row.length, row.distance ? std::to_string(*row.distance) : "", row.seeds,
                        row.value.mean, row.value.half ? fmt::format("{}", *row.value.half) : "");
-  }
   return csv;
 }
 

@@ -20,9 +20,8 @@ chart::Tone tone(Verdict verdict) {
 chart::Cell cell(const std::optional<MeanInterval>& found, const ResultTable::Column& column) {
   if (!found) return chart::words("", chart::Tone::kQuiet);
   chart::Cell cell = chart::number(found->mean, column.decimals);
-  if (column.sign && !cell.text.starts_with('-') && !cell.text.starts_with("−")) {
+  if (column.sign && !cell.text.starts_with('-') && !cell.text.starts_with("−"))
     cell.text = fmt::format("+{}", cell.text);
-  }
   if (found->half) cell.text += fmt::format(" ±{:.{}f}", *found->half, column.decimals);
   return cell;
 }
@@ -62,9 +61,8 @@ const MethodResult* best_of(const Findings& findings, const std::string& base) {
 std::vector<const MethodResult*> compared(const Findings& findings, const std::string& base) {
   std::vector<const MethodResult*> methods;
   for (const MethodResult& method : findings.methods) {
-    if (method.base == base && method.drop_channels == 0 && !method.losses.empty()) {
+    if (method.base == base && method.drop_channels == 0 && !method.losses.empty())
       methods.push_back(&method);
-    }
   }
   std::ranges::stable_sort(methods, {}, [&](const MethodResult* method) {
     return std::pair(method->verdict == Verdict::kNotLearned,
@@ -104,7 +102,7 @@ void fill(ResultTable& table, const std::vector<const MethodResult*>& methods,
           const std::vector<ValueColumn>& columns, bool with_verdicts,
           const std::function<std::string(const MethodResult&)>& remark) {
   for (const MethodResult* const method : methods) {
-    table.rows.push_back({.label = method->label, .values = {}, .remark = remark(*method)});
+    table.rows.push_back({.label = method->label, .remark = remark(*method)});
     if (with_verdicts && !method->losses.empty()) table.rows.back().verdict = method->verdict;
   }
   for (const ValueColumn& one : columns) {
@@ -141,9 +139,8 @@ chart::Table report_table(const ResultTable& found) {
       found.rows, [](const ResultTable::Row& row) { return row.verdict.has_value(); });
   if (verdicts) table.columns.push_back({.name = "verdict", .unit = ""});
   const std::vector<size_t> order = column_order(found);
-  for (const size_t n : order) {
+  for (const size_t n : order)
     table.columns.push_back({.name = found.columns[n].name, .unit = found.columns[n].unit});
-  }
   for (const ResultTable::Row& row : found.rows) {
     std::vector<chart::Cell> cells{{.text = row.label, .note = row.remark, .is_code = true}};
     if (verdicts) cells.push_back(verdict_cell(row.verdict));
@@ -187,15 +184,13 @@ ResultTable comparison(const Findings& findings, const std::string& base) {
   const MethodResult* const best = best_of(findings, base);
 
   std::vector<ValueColumn> columns;
-  for (const int64_t length : {trained, longest}) {
+  for (const int64_t length : {trained, longest})
     columns.push_back(
         {.column = {.name = "loss", .unit = fmt::format("at {}", length)},
          .value = [=](const MethodResult& method) { return method.losses_at(length).sliding; }});
-  }
-  if (known != nullptr && known->base.empty()) {
+  if (known != nullptr && known->base.empty())
     columns.push_back(minus(*known, stretches ? "cost" : "minus " + known->label, trained,
                             Measure::kTrained, settings));
-  }
   for (size_t n = 0; n < settings.test.lengths.size(); ++n) {
     const int64_t length = settings.test.lengths[n];
     if (length == trained) continue;
@@ -218,10 +213,9 @@ ResultTable comparison(const Findings& findings, const std::string& base) {
     columns.push_back(pairs ? far_column(settings, asked[n]) : direction_column(asked[n]));
     if (pairs && n + 1 == asked.size()) columns.push_back(near_column(settings, asked[n]));
   }
-  if (!stretches) {
+  if (!stretches)
     columns.push_back(
         {.column = {.name = "training", .unit = "seconds", .decimals = 0}, .value = seconds_of});
-  }
   ResultTable table{
       .name = stretches ? "compared-with-" + base : "compared",
       .caption = fmt::format(

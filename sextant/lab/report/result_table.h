@@ -21,7 +21,7 @@ struct ResultTable {
   };
   struct Row {
     std::string label;
-    std::vector<std::optional<MeanInterval>> values;  // one per column
+    std::vector<std::optional<MeanInterval>> values = {};  // one per column
     std::optional<Verdict> verdict = {};
     std::string remark = {};              // "(1 of 3 diverged)", or empty
     std::vector<std::string> notes = {};  // to the values: one per column
@@ -67,9 +67,20 @@ std::optional<MeanInterval> behind(const MethodResult& method, const MethodResul
                                    const Settings& settings, Measure measure = Measure::kLongest);
 
 // Accuracies of the small task in sequences of a length: pairs at the beginning, and near ones; or
-// marks of all distances. The columns of tables.h.
+// marks of all distances.
 ValueColumn far_column(const Settings& settings, int64_t length);
 ValueColumn near_column(const Settings& settings, int64_t length);
 ValueColumn direction_column(int64_t length);
+
+// The tables of a survey (tables.cc): sliding loss, loss and the small task of the trained methods;
+// one table of stretches for each method whose weights others read; methods with dropped channels;
+// products of added positions; attention of all methods.
+std::vector<ResultTable> tables(const Findings& findings);
+
+// A caveat to print with the tables.
+const char* caveat(const Settings& settings);
+
+// All tables as plain text, except those that are for the report only.
+std::string tables_text(const Findings& findings);
 
 }  // namespace sextant::lab

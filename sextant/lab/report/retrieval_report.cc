@@ -11,7 +11,6 @@
 
 #include "sextant/chart/text.h"
 #include "sextant/files/json_fields.h"
-#include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/result/interval.h"
 #include "sextant/version.h"
@@ -110,8 +109,6 @@ chart::HeatMap heat_map(const RetrievalScores& scores, std::string title) {
                      .y = {.label = ""},
                      .value = {.label = "score", .unit = "%", .low = 0, .high = 100},
                      .columns = {.count = static_cast<int64_t>(scores.lengths.size())},
-                     .rows = {},
-                     .values = {},
                      .height = 300};
   for (const int64_t length : scores.lengths) map.columns.names.push_back(std::to_string(length));
   return map;
@@ -143,9 +140,8 @@ chart::Table score_table(const RetrievalScores& scores) {
                                             samples_words(scores)),
                      .columns = {{.name = "task"}},
                      .name = "scores"};
-  for (const int64_t length : scores.lengths) {
+  for (const int64_t length : scores.lengths)
     table.columns.push_back({.name = std::to_string(length), .unit = "tokens"});
-  }
   const auto add = [&](const std::string& name, const std::vector<ScoreInterval>& row) {
     std::vector<chart::Cell>& cells = table.rows.emplace_back();
     cells.push_back(chart::words(name));
@@ -230,26 +226,23 @@ std::string effective_words(const RetrievalScores& scores) {
                      length_words(scores, found.length), percent(kHandlesFrom))
                : fmt::format("Effective length: not known, as tasks of {} tokens have no scores.",
                              *next);
-  if (!found.decided()) {
+  if (!found.decided())
     text += fmt::format("\nThe 95 % intervals do not decide it: from {} to {} tokens.",
                         length_words(scores, found.low), length_words(scores, found.high));
-  }
   return text;
 }
 
 std::string missing_words(const RetrievalScores& scores) {
   std::string text;
-  for (const Unscored& found : unscored(scores)) {
+  for (const Unscored& found : unscored(scores))
     text += fmt::format("No scores at {} tokens: {} of {} replies; the first: {}.\n", found.length,
                         found.count, found.of, found.reason);
-  }
   const auto empty = std::ranges::count_if(scores.samples, [](const RetrievalSample& sample) {
     return sample.score && sample.answer.find_first_not_of(" \t\r\n") == std::string::npos;
   });
-  if (empty > 0) {
+  if (empty > 0)
     text += fmt::format("{} of {} answers are empty, which counts as wrong.\n", empty,
                         scores.samples.size());
-  }
   return text;
 }
 
@@ -271,21 +264,18 @@ std::string table(const RetrievalScores& scores) {
 std::string json_text(const RetrievalScores& scores, const json& manifest, const json& facts,
                       const std::string& command) {
   json tasks = json::array(), depths = json::array();
-  for (size_t n = 0; n < scores.tasks.size(); ++n) {
+  for (size_t n = 0; n < scores.tasks.size(); ++n)
     tasks.push_back(
         {{"task", scores.tasks[n]}, {"lengths", lengths_json(scores, scores.by_task[n])}});
-  }
   for (size_t row = 0; row < scores.depths.size(); ++row) {
     json lengths = json::array();
-    for (size_t n = 0; n < scores.lengths.size(); ++n) {
+    for (size_t n = 0; n < scores.lengths.size(); ++n)
       lengths.push_back({{"length", scores.lengths[n]}, {"mean", scores.by_depth[row][n]}});
-    }
     depths.push_back({{"depth", scores.depths[row]}, {"lengths", lengths}});
   }
   json without = json::array();
-  for (const Unscored& found : unscored(scores)) {
+  for (const Unscored& found : unscored(scores))
     without.push_back({{"length", found.length}, {"count", found.count}, {"first", found.reason}});
-  }
   json samples = json::array();
   for (const RetrievalSample& sample : scores.samples) {
     samples.push_back({{"task", sample.task},
@@ -357,13 +347,11 @@ chart::Report report_page(const RetrievalScores& scores, const json& manifest, c
 
 chart::Report retrieval_page(const json& content, const std::string& where) {
   const JsonFields file(content, where);
-  if (!file.has("samples")) {
+  if (!file.has("samples"))
     file.refuse("samples", "those of sextant retrieve, which older versions left out");
-  }
   std::vector<RetrievalSample> samples;
-  for (const json& sample : file.at("samples")) {
+  for (const json& sample : file.at("samples"))
     samples.push_back(retrieval_sample(JsonFields(sample, where + ": samples")));
-  }
   return report_page(retrieval_scores(std::move(samples)), file.object("settings"),
                      file.value("facts"), file.optional_string("command").value_or(""));
 }

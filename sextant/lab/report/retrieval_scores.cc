@@ -36,9 +36,8 @@ ScoreInterval interval_of(const RetrievalScores& found, const std::string& task,
     if (sample.score) scores.push_back(*sample.score);
     unscored += sample.score ? 0 : 1;
   }
-  if (scores.empty() && unscored == 0) {
+  if (scores.empty() && unscored == 0)
     fail(fmt::format("retrieval: {} at {} tokens: expected samples, but got none", task, length));
-  }
   const auto with = [&](double score) {
     std::vector<double> all = scores;
     all.resize(all.size() + unscored, score);
@@ -114,10 +113,7 @@ RetrievalSample retrieval_sample(const JsonFields& fields) {
                          .depth = fields.optional_number("depth", 0, 1),
                          .sample = fields.integer("sample", 0, kMost),
                          .tokens = fields.integer("tokens", 0, kMost),
-                         .score = {},
-                         .expected = {},
-                         .answer = fields.string("answer"),
-                         .unscored = {}};
+                         .answer = fields.string("answer")};
   fields.read("expected", sample.expected);
   if (fields.at("score").is_null())
     sample.unscored = fields.string("unscored");
@@ -140,23 +136,19 @@ RetrievalScores retrieval_scores(std::vector<RetrievalSample> samples) {
   for (const RetrievalSample& sample : found.samples) {
     lengths.insert(sample.length);
     if (sample.depth) depths.insert(*sample.depth);
-    if (std::ranges::find(found.tasks, sample.task) == found.tasks.end()) {
+    if (std::ranges::find(found.tasks, sample.task) == found.tasks.end())
       found.tasks.push_back(sample.task);
-    }
   }
   if (found.samples.empty()) fail("retrieval: expected records, but got none");
   const auto is_scored = [](const RetrievalSample& sample) { return sample.score.has_value(); };
-  if (std::ranges::none_of(found.samples, is_scored)) {
+  if (std::ranges::none_of(found.samples, is_scored))
     fail(fmt::format("retrieval: expected answers, but none of {} is a score; of the first: {}",
                      found.samples.size(), found.samples.front().unscored));
-  }
   found.lengths = {lengths.begin(), lengths.end()};
   found.depths = {depths.begin(), depths.end()};
   for (const std::string& task : found.tasks) {
     std::vector<ScoreInterval>& row = found.by_task.emplace_back();
-    for (const int64_t length : found.lengths) {
-      row.push_back(interval_of(found, task, length));
-    }
+    for (const int64_t length : found.lengths) row.push_back(interval_of(found, task, length));
   }
   for (size_t n = 0; n < found.lengths.size(); ++n) {
     std::vector<ScoreInterval> tasks;

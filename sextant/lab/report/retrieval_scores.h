@@ -34,11 +34,11 @@ struct RetrievalSample {
   int64_t length = 0;           // asked for
   std::optional<double> depth;  // of the first needle: 0 at the start, 1 at the end
   int64_t sample = 0;
-  int64_t tokens = 0;           // of the prompt
-  std::optional<double> score;  // from 0 to 1; none if the reply is no answer
-  std::vector<std::string> expected;
-  std::string answer;
-  std::string unscored;  // why there is no score
+  int64_t tokens = 0;                // of the prompt
+  std::optional<double> score = {};  // from 0 to 1; none if the reply is no answer
+  std::vector<std::string> expected = {};
+  std::string answer = {};
+  std::string unscored = {};  // why there is no score
 };
 
 // A mean score and its 95 % interval, within 0 and 1. The mean is NaN without a score.

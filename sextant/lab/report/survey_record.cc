@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
-#include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 
 namespace sextant::lab {
@@ -53,7 +53,7 @@ SurveyRecord record_of_arms(const fs::path& folder, const std::vector<fs::path>&
   std::vector<ArmResult> done;
   for (const fs::path& one : results) done.push_back(read_result(one));
   const auto bigrams = recorded_bigrams(results.front().parent_path(), settings);
-  record.findings = findings_of(done, settings, {.bigrams = bigrams, .defaults = {}});
+  record.findings = findings_of(done, settings, {.bigrams = bigrams});
   return record;
 }
 
@@ -113,14 +113,12 @@ void read_mean(const JsonFields& fields, Findings& findings) {
   if (measure == "lost") method.lost = mean;
   if (measure == kBaseChange) {
     const size_t n = method.changes.size();
-    if (n >= method.losses.size() || method.losses[n].length != length) {
+    if (n >= method.losses.size() || method.losses[n].length != length)
       fields.refuse("length", "each of test.lengths once, in their order");
-    }
     method.changes.push_back(mean);
   }
-  if (measure == "retrieval" || measure == "direction") {
+  if (measure == "retrieval" || measure == "direction")
     method.accuracies.push_back({length, fields.integer("distance", 1, int64_t{1} << 40), mean});
-  }
   const auto what = loss_measure(measure);
   if (!what) return;
   const auto at = std::ranges::find(method.losses, length, &LossMeans::length);
@@ -150,13 +148,11 @@ void read_summary(const JsonFields& file, Findings& findings) {
   const Settings& settings = findings.settings;
   const MeanInterval none{.mean = NAN};
   for (MethodResult& method : findings.methods) {
-    for (const int64_t length : settings.test.lengths) {
+    for (const int64_t length : settings.test.lengths)
       method.losses.push_back({length, none, none, none, none});
-    }
   }
-  for (const json& row : file.at("summary")) {
+  for (const json& row : file.at("summary"))
     read_mean(JsonFields(row, file.where() + ": summary"), findings);
-  }
   for (MethodResult& method : findings.methods) {
     if (std::isnan(method.losses.back().sliding.mean)) {
       method.losses.clear();
@@ -188,7 +184,7 @@ std::optional<CheckedClaim> claim_of(const JsonFields& fields) {
     for (const Claim& claim : subject.claims) {
       const bool same =
           claim.text == fields.string("claim") && key(claim.measure) == fields.string("measure");
-      if (same) found = CheckedClaim{.claim = claim, .measured = {}};
+      if (same) found = CheckedClaim{.claim = claim};
     }
   }
   if (!found) return {};
@@ -229,6 +225,42 @@ std::vector<MethodResult> without_measures(std::span<const ArmResult> results,
   return methods;
 }
 
+// The same of an object in the form of results.json. Counts the recorded claims that this version
+// does not know.
+Findings recorded_findings(const JsonFields& file, int64_t& unknown_claims) {
+  const auto settings = file.at("settings").get<Settings>();
+  std::vector<ArmResult> results;
+  for (const json& arm : file.at("arms")) results.push_back(arm.get<ArmResult>());
+  const std::optional<LearningReference> reference = reference_of(file);
+  const bool is_measured = std::ranges::all_of(results, [](const ArmResult& result) {
+    return result.diverged || !result.lengths.empty() || !result.retrieval.empty();
+  });
+  Findings findings{.settings = settings, .results = results};
+  if (is_measured) {
+    Background background;
+    if (reference && reference->name == "bigrams")
+      background.bigrams = BigramLoss{.mean = reference->loss};
+    findings = findings_of(results, settings, background);
+  } else {
+    findings.methods = without_measures(results, settings);
+    read_summary(file, findings);
+  }
+  if (file.has("verdicts")) {
+    for (const json& row : file.at("verdicts"))
+      read_verdict(JsonFields(row, file.where() + ": verdicts"), findings);
+    findings.reference = reference;
+    if (is_measured) findings.rankings = rankings(findings.methods, settings);
+  }
+  if (!file.has("claims")) return findings;
+  findings.claims.clear();
+  for (const json& row : file.at("claims")) {
+    const auto claim = claim_of(JsonFields(row, file.where() + ": claims"));
+    if (claim) findings.claims.push_back(*claim);
+    unknown_claims += claim ? 0 : 1;
+  }
+  return findings;
+}
+
 }  // namespace
 
 std::optional<BigramLoss> bigrams_of(const Corpus& corpus, const Settings& settings) {
@@ -247,9 +279,8 @@ SurveyRecord survey_of(const json& content, const std::string& where) {
   record.command = file.optional_string("command").value_or("");
   record.date = file.optional_string("date").value_or("");
   record.planned = record.findings.results.size();
-  if (const auto planned = file.optional_integer("planned", 0, int64_t{1} << 40)) {
+  if (const auto planned = file.optional_integer("planned", 0, int64_t{1} << 40))
     record.planned = static_cast<size_t>(*planned);
-  }
   return record;
 }
 
@@ -266,10 +297,9 @@ chart::Report report_page(const SurveyRecord& record) {
   chart::Report page =
       report_page(record.manifest, record.findings, record.command,
                   status_of(record.findings.results.size(), record.planned), record.date);
-  if (record.unknown_claims > 0) {
+  if (record.unknown_claims > 0)
     page.opening.blocks.emplace_back(chart::Prose{fmt::format(
         "Recorded claims that this version does not know: {}.", record.unknown_claims)});
-  }
   return page;
 }
 
@@ -286,42 +316,6 @@ void keep_methods(SurveyRecord& record, const std::vector<std::string>& labels) 
     kept.push_back(*method);
   }
   if (!labels.empty()) all = std::move(kept);
-}
-
-Findings recorded_findings(const JsonFields& file, int64_t& unknown_claims) {
-  const auto settings = file.at("settings").get<Settings>();
-  std::vector<ArmResult> results;
-  for (const json& arm : file.at("arms")) results.push_back(arm.get<ArmResult>());
-  const std::optional<LearningReference> reference = reference_of(file);
-  const bool is_measured = std::ranges::all_of(results, [](const ArmResult& result) {
-    return result.diverged || !result.lengths.empty() || !result.retrieval.empty();
-  });
-  Findings findings{.settings = settings, .results = results, .methods = {}};
-  if (is_measured) {
-    Background background;
-    if (reference && reference->name == "bigrams") {
-      background.bigrams = BigramLoss{.mean = reference->loss, .blocks = {}};
-    }
-    findings = findings_of(results, settings, background);
-  } else {
-    findings.methods = without_measures(results, settings);
-    read_summary(file, findings);
-  }
-  if (file.has("verdicts")) {
-    for (const json& row : file.at("verdicts")) {
-      read_verdict(JsonFields(row, file.where() + ": verdicts"), findings);
-    }
-    findings.reference = reference;
-    if (is_measured) findings.rankings = rankings(findings.methods, settings);
-  }
-  if (!file.has("claims")) return findings;
-  findings.claims.clear();
-  for (const json& row : file.at("claims")) {
-    const auto claim = claim_of(JsonFields(row, file.where() + ": claims"));
-    if (claim) findings.claims.push_back(*claim);
-    unknown_claims += claim ? 0 : 1;
-  }
-  return findings;
 }
 
 }  // namespace sextant::lab

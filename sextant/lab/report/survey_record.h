@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "sextant/chart/report.h"
-#include "sextant/files/json_fields.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/report/findings.h"
 
@@ -37,10 +36,6 @@ struct SurveyRecord {
 SurveyRecord read_survey(const std::filesystem::path& path);
 // The same of the content of a file; `where` begins the errors.
 SurveyRecord survey_of(const nlohmann::json& content, const std::string& where);
-
-// The same of an object in the form of results.json. Counts the recorded claims that this version
-// does not know.
-Findings recorded_findings(const JsonFields& file, int64_t& unknown_claims);
 
 // The reference that a survey of causal models has in its text.
 std::optional<BigramLoss> bigrams_of(const Corpus& corpus, const Settings& settings);

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "sextant/lab/report/page.h"
+#include "sextant/lab/report/report.h"
 #include "sextant/lab/report/result_table.h"
 #include "sextant/lab/report/survey_record.h"
 #include "sextant/lab/result/result.h"

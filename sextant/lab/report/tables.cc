@@ -1,5 +1,5 @@
 // Each table chooses its methods and its columns; fill() makes the rows.
-#include "sextant/lab/report/tables.h"
+#include "sextant/lab/report/result_table.h"
 
 #include <fmt/format.h>
 
@@ -97,9 +97,8 @@ ResultTable small_task_table(const Findings& findings) {
 // The accuracies of sequences of this length in a table of losses, if a method has some.
 void add_accuracies(const Settings& settings, int64_t length, const Methods& methods,
                     Columns& columns) {
-  if (std::ranges::all_of(methods, [](const auto* method) { return method->pairs.empty(); })) {
+  if (std::ranges::all_of(methods, [](const auto* method) { return method->pairs.empty(); }))
     return;
-  }
   if (small_task(settings) == Task::kDirection) {
     columns.push_back(direction_column(length));
     return;
@@ -167,9 +166,8 @@ ResultTable dropped_table(const Findings& findings) {
   add_accuracies(settings, settings.retrieval.length, methods, accuracies);
   if (!accuracies.empty()) {
     columns.push_back(accuracies.front());
-    if (small_task(settings) == Task::kPairs) {
+    if (small_task(settings) == Task::kPairs)
       columns.back().column.name += fmt::format(" {}", settings.retrieval.length);
-    }
   }
   fill(table, methods, columns, false, [](const MethodResult& method) {
     return method.drop_channels == 0 ? "(all channels)" : "";
@@ -262,10 +260,9 @@ ResultTable products_table(const Findings& findings) {
          return mean_over(method, [](const ArmResult& seed) { return seed.positions.plain; });
        }}};
   columns.push_back(products_column("random W", &HeadProducts::untrained, {}));
-  for (int64_t layer = 0; layer < settings.model.layers; ++layer) {
+  for (int64_t layer = 0; layer < settings.model.layers; ++layer)
     columns.push_back(
         products_column(fmt::format("layer {}", layer + 1), &HeadProducts::trained, layer));
-  }
   fill(table, chosen(findings, has_products), columns, false, no_remark);
   return table;
 }
@@ -302,9 +299,8 @@ size_t width_of(const ResultTable::Column& column, size_t width) {
 
 std::string text_of(const ResultTable& table, size_t labels, size_t width) {
   std::string text = wrapped(table.caption) + ":\n" + fmt::format("{:<{}}", "method", labels);
-  for (const ResultTable::Column& column : table.columns) {
+  for (const ResultTable::Column& column : table.columns)
     text += fmt::format("{:>{}}", column.name, width_of(column, width));
-  }
   text += "\n";
   for (const ResultTable::Row& row : table.rows) {
     text += fmt::format("{:<{}}", row.label, labels);
@@ -356,9 +352,8 @@ std::vector<ResultTable> tables(const Findings& findings) {
 
 std::string tables_text(const Findings& findings) {
   size_t labels = 10;
-  for (const MethodResult& method : findings.methods) {
+  for (const MethodResult& method : findings.methods)
     labels = std::max(labels, method.label.size());
-  }
   const Settings& settings = findings.settings;
   const int64_t length = settings.training.length;
   std::string text = fmt::format(

@@ -1,8 +1,17 @@
 #include "sextant/lab/result/block_losses.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
+
+#include "sextant/files/json_fields.h"
+#include "sextant/lab/result/interval.h"
 
 namespace sextant::lab {
 namespace {
@@ -11,6 +20,19 @@ namespace {
 std::vector<double> rounded(std::vector<double> values) {
   for (double& value : values) value = std::round(value * 1e6) / 1e6;
   return values;
+}
+
+constexpr double kMost = std::numeric_limits<double>::max();
+
+std::vector<double> numbers(const JsonFields& fields, const char* name, double low, size_t count) {
+  std::vector<double> found = fields.optional_numbers(name, low, kMost);
+  if (found.size() != count) fields.refuse(name, fmt::format("{} numbers", count));
+  return found;
+}
+
+// The mean of values[n] - reference[n] over blocks, and its standard error; both have at least 2.
+Mean mean_difference(std::span<const double> values, std::span<const double> reference) {
+  return mean_of_blocks(paired_differences(values, reference));
 }
 
 }  // namespace
@@ -23,12 +45,6 @@ Mean mean_of_blocks(std::span<const double> values) {
   for (const double value : values) squares += (value - mean.value) * (value - mean.value);
   mean.error = std::sqrt(squares / (count - 1) / count);
   return mean;
-}
-
-Mean mean_difference(std::span<const double> values, std::span<const double> reference) {
-  std::vector<double> differences;
-  for (size_t n = 0; n < values.size(); ++n) differences.push_back(values[n] - reference[n]);
-  return mean_of_blocks(differences);
 }
 
 std::vector<AtLength> at_lengths(std::span<const int64_t> lengths,
@@ -56,7 +72,7 @@ Extension extension_of(ModelEvaluation model, const std::vector<CandidateLosses>
   };
   const CandidateLosses& best = *std::ranges::min_element(losses, {}, far);
   const BlockLosses& plain = losses.front().blocks.at(trained);
-  Extension extension{.model = std::move(model), .candidates = {}};
+  Extension extension{.model = std::move(model)};
   for (const CandidateLosses& each : losses) {
     MeasuredCandidate measured{.candidate = each.candidate,
                                .lengths = at_lengths(lengths, each.blocks, trained),
@@ -70,6 +86,36 @@ Extension extension_of(ModelEvaluation model, const std::vector<CandidateLosses>
     extension.candidates.push_back(std::move(measured));
   }
   return extension;
+}
+
+void for_each_record(const std::string& text, const std::string& where,
+                     const std::function<void(const JsonFields&)>& take) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int64_t number = 1; std::getline(lines, line); ++number) {
+    const std::string here = fmt::format("{}: line {}", where, number);
+    const nlohmann::json record = checked_json(line, here);
+    take(JsonFields(record, here));
+  }
+}
+
+LossRecord loss_record(const JsonFields& fields, const std::vector<int64_t>& lengths,
+                       int64_t blocks) {
+  LossRecord record;
+  record.length = fields.integer("length", 1, std::numeric_limits<int64_t>::max());
+  if (std::ranges::find(lengths, record.length) == lengths.end())
+    fields.refuse("length", fmt::format("one of {}", fmt::join(lengths, ", ")));
+  record.block = static_cast<size_t>(fields.integer("block", 0, blocks - 1));
+  record.nats = fields.optional_numbers("nats", -kMost, kMost);
+  if (record.nats.empty()) fields.refuse("nats", "numbers");
+  record.tokens = numbers(fields, "tokens", 1, record.nats.size());
+  const std::vector<double> last = numbers(fields, "last", 0, 3);
+  if (last[1] < 1) fields.refuse("last", "nats, at least 1 token, and bytes");
+  record.last_nats = last[0];
+  record.last_tokens = last[1];
+  record.last_bytes = last[2];
+  record.seconds = fields.optional_number("seconds", 0, kMost).value_or(0);
+  return record;
 }
 
 }  // namespace sextant::lab

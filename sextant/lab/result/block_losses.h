@@ -1,12 +1,18 @@
-// Losses by block of text, and their means.
+// Losses by block of text, their means, and the records that a measurement makes of them.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sextant/lab/result/model_work.h"
 #include "sextant/lab/result/result.h"
+
+namespace sextant {
+class JsonFields;
+}
 
 namespace sextant::lab {
 
@@ -19,9 +25,6 @@ struct BlockLosses {
 // independent.
 Mean mean_of_blocks(std::span<const double> values);
 
-// The mean of values[n] - reference[n] over blocks, and its standard error; both have at least 2.
-Mean mean_difference(std::span<const double> values, std::span<const double> reference);
-
 // One entry per length, from the losses of the same blocks at each; changes are against
 // lengths[reference].
 std::vector<AtLength> at_lengths(std::span<const int64_t> lengths,
@@ -30,7 +33,7 @@ std::vector<AtLength> at_lengths(std::span<const int64_t> lengths,
 // Compares the candidates of `sextant extend` by their losses on the same blocks.
 struct CandidateLosses {
   StretchCandidate candidate;
-  std::vector<BlockLosses> blocks;  // one per length of the model
+  std::vector<BlockLosses> blocks = {};  // one per length of the model
   ByPosition by_position = {};
   double seconds = 0;  // of all its forward passes; 0: not known
 };
@@ -38,5 +41,23 @@ struct CandidateLosses {
 // model: the unchanged model, whose losses are those of the first candidate; its reference is the
 // training length.
 Extension extension_of(ModelEvaluation model, const std::vector<CandidateLosses>& losses);
+
+// Calls take() with the fields of each record of a measurement, one JSON object per line
+// (python/sextant/measure/arm.py). An Error begins with `where` and the line.
+void for_each_record(const std::string& text, const std::string& where,
+                     const std::function<void(const JsonFields&)>& take);
+
+// The losses of one sequence of a measurement of "losses".
+struct LossRecord {
+  int64_t length = 0;
+  size_t block = 0;
+  std::vector<double> nats, tokens;                       // by bin of positions; of equal sizes
+  double last_nats = 0, last_tokens = 0, last_bytes = 0;  // of the end that a window scores
+  double seconds = 0;
+};
+
+// Throws Error unless the length is one of `lengths` and the block below `blocks`.
+LossRecord loss_record(const JsonFields& fields, const std::vector<int64_t>& lengths,
+                       int64_t blocks);
 
 }  // namespace sextant::lab

@@ -26,12 +26,10 @@ std::optional<Rotation> rotation_of(const StretchCandidate& candidate, const Rop
   if (!options.contains("stretch")) return Rotation{};
   json stretch = options.at("stretch");
   const auto type = stretch.at("rope_type").get<std::string>();
-  if (type == "linear" || type == "yarn" || type == "llama3") {
+  if (type == "linear" || type == "yarn" || type == "llama3")
     return Rotation{.scaling = std::move(stretch)};
-  }
-  if (type == "dynamic" && options.value("dynamic", "") == "length") {
+  if (type == "dynamic" && options.value("dynamic", "") == "length")
     return Rotation{.scaling = std::move(stretch), .keeps_max = true};
-  }
   if (type == "ntk") {  // another base: b f^(d / (d - 2)) (bloc97 2023)
     const auto channels = static_cast<double>(group.rotary_dim);
     return Rotation{.base = group.base * std::pow(stretch.at("factor").get<double>(),
@@ -61,14 +59,14 @@ json with_rotation(json config, const Rotation& rotation, int64_t length) {
 
 Words written(const ReadRopeConfig& read, const std::string& to) {
   try {
-    return {.text = write_rope_config(read, to), .obstacle = {}};
+    return {.text = write_rope_config(read, to)};
   } catch (const Error& error) {
-    return {.text = {}, .obstacle = error.what()};
+    return {.obstacle = error.what()};
   }
 }
 
 EngineWords no_words(const std::string& obstacle) {
-  const Words none{.text = {}, .obstacle = obstacle};
+  const Words none{.obstacle = obstacle};
   return {.hugging_face = none, .vllm = none, .llama_cpp = none};
 }
 
@@ -77,9 +75,8 @@ EngineWords no_words(const std::string& obstacle) {
 EngineWords engine_words(const Checkpoint& checkpoint, const StretchCandidate& candidate,
                          int64_t length) {
   const ReadRopeConfig& read = checkpoint.rope;
-  if (read.configs.size() != 1 || !read.place.empty()) {
+  if (read.configs.size() != 1 || !read.place.empty())
     return no_words("its configuration has several groups of layers or is nested");
-  }
   const std::optional<Rotation> rotation = rotation_of(candidate, read.configs.front());
   if (!rotation) return no_words("no engine's configuration has words for " + candidate.name);
   try {
@@ -87,7 +84,7 @@ EngineWords engine_words(const Checkpoint& checkpoint, const StretchCandidate& c
     const std::string config = read.json.empty() ? write_rope_config(read, "hf5") : read.json;
     const json changed = with_rotation(json::parse(config), *rotation, length);
     const ReadRopeConfig stretched = read_rope_config_bytes(changed.dump(2) + "\n", {});
-    EngineWords words{.hugging_face = {.text = changed.dump(2) + "\n", .obstacle = {}},
+    EngineWords words{.hugging_face = {.text = changed.dump(2) + "\n"},
                       .vllm = written(stretched, "vllm"),
                       .llama_cpp = written(stretched, "llama.cpp")};
     return words;

@@ -12,7 +12,7 @@ namespace sextant::lab {
 
 // The words for one engine; empty, with the reason in `obstacle`, if it has none.
 struct Words {
-  std::string text, obstacle;
+  std::string text = {}, obstacle = {};
 };
 
 struct EngineWords {

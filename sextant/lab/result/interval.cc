@@ -39,11 +39,18 @@ MeanInterval interval95(std::span<const double> values) {
           .half = student(values.size() - 1) * std::sqrt(squares / (count - 1) / count)};
 }
 
+std::vector<double> paired_differences(std::span<const double> values,
+                                       std::span<const double> minus) {
+  if (values.size() != minus.size()) return {};
+  std::vector<double> result;
+  for (size_t n = 0; n < values.size(); ++n) result.push_back(values[n] - minus[n]);
+  return result;
+}
+
 MeanInterval difference95_of_shares(std::string_view ours, std::string_view theirs) {
-  if (ours.size() != theirs.size() || ours.empty()) {
+  if (ours.size() != theirs.size() || ours.empty())
     fail(fmt::format("interval: expected answers to the same texts, but got {} and {}", ours.size(),
                      theirs.size()));
-  }
   double only_ours = 0, only_theirs = 0;
   for (size_t n = 0; n < ours.size(); ++n) {
     only_ours += ours[n] == '1' && theirs[n] != '1' ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sextant::lab {
 
@@ -21,6 +22,10 @@ struct MeanInterval {
 
 // The mean with Student's t interval, which needs two values; the mean of no values is 0.
 MeanInterval interval95(std::span<const double> values);
+
+// The elements of `values` minus those of `minus`; empty if there are more of one.
+std::vector<double> paired_differences(std::span<const double> values,
+                                       std::span<const double> minus);
 
 // Interval of the difference of two shares, that of `ours` minus that of `theirs`. Both hold
 // answers to the same questions in the same order, '1' for a right one. Following Agresti and Min

@@ -72,7 +72,7 @@ struct MeasuredCandidate {
 
 struct Extension {
   ModelEvaluation model;  // unchanged
-  std::vector<MeasuredCandidate> candidates;
+  std::vector<MeasuredCandidate> candidates = {};
 };
 
 }  // namespace sextant::lab

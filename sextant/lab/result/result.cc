@@ -34,9 +34,8 @@ json as_json(const Rows& rows) {
 }
 
 void read_numbers(const json& value, const std::string& where, double& number) {
-  if (!value.is_number() && !value.is_null()) {
+  if (!value.is_number() && !value.is_null())
     fail("result: " + where + ": expected numbers, but got " + value.dump());
-  }
   number = value.is_null() ? NAN : value.get<double>();
 }
 
@@ -152,12 +151,10 @@ void fields_of(const Io& io, RecordOf<Io, ArmResult>& result) {
   details("retrieval", result.retrieval, "result: retrieval");
   detail("train_loss", result.train_loss);
   detail("machine", result.machine);
-  if (io.has("positions", result.positions.heads)) {
+  if (io.has("positions", result.positions.heads))
     io.record("positions", result.positions, "result: positions");
-  }
-  if (io.has("pictures", result.pictures)) {
+  if (io.has("pictures", result.pictures))
     io.record("pictures", result.pictures, "result: pictures");
-  }
 }
 
 void to_json(json& out, const ArmResult& result) { write_record(out, result); }
@@ -192,10 +189,9 @@ std::string unlike_machines_text(std::span<const Machine> machines) {
   std::string text =
       "The arms ran on unlike machines, where the same arm gives other digits, and seconds cannot "
       "be compared:\n";
-  for (const Machine& machine : machines) {
+  for (const Machine& machine : machines)
     text += fmt::format("  {:>4} {}  {}\n", machine.arms, machine.arms == 1 ? "arm " : "arms",
                         printable(machine.name));
-  }
   return text;
 }
 

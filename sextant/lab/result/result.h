@@ -35,7 +35,7 @@ struct AtDistance {
   // Share of right answers; 1/16 by chance in both tasks. The error is that of (right + 2) of
   // (sequences + 4) (Agresti and Coull 1998): 128 right answers of 128 have an error of 0.01
   // instead of 0.
-  Mean accuracy;
+  Mean accuracy = {};
   // One character per sequence, '1' for a right answer and '0' for a wrong one; the sequences are
   // the same for all methods. Empty in results of versions that kept only the share.
   std::string right = {};
@@ -53,7 +53,7 @@ struct AttentionAt {
 };
 
 // Share of the variance of p_i W_q W_k^T p_j that distance explains, for one head of a layer; NaN
-// if the products do not vary. trained_products.h.
+// if the products do not vary. torch/probe_encoding.h.
 struct HeadProducts {
   int64_t layer = 0, head = 0;
   double trained = 0, untrained = 0;  // with the trained W, and with those of the first step
@@ -65,7 +65,7 @@ struct PositionProducts {
   std::vector<HeadProducts> heads = {};
 };
 
-// Samples of an encoding's effect, taken from the tested model and drawn by pictures.h.
+// Samples of an encoding's effect, taken from the tested model and drawn by report/pictures.cc.
 struct Pictures {
   // For an encoding that changes scores: by head, the score of one vector as query and key at each
   // of these distances, position of the query minus that of the key; below 0 only in models that

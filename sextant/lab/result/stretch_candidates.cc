@@ -150,9 +150,8 @@ std::vector<double> cost_by_block(const Extension& extension, const MeasuredCand
   const std::vector<double>&near = at_trained(candidate, trained).sliding_blocks,
         &direct = at_trained(extension.candidates.front(), trained).sliding_blocks;
   if (near.size() != blocks.size() || direct.size() != blocks.size()) return {};
-  for (size_t block = 0; block < blocks.size(); ++block) {
+  for (size_t block = 0; block < blocks.size(); ++block)
     blocks[block] += near[block] - direct[block];
-  }
   return blocks;
 }
 
@@ -165,11 +164,7 @@ std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best
     if (n == best || !allowed(extension.candidates[n])) continue;
     const std::vector<double> here = cost_by_block(extension, extension.candidates[n]);
     if (here.size() < 2 || here.size() != blocks.size()) continue;
-    std::vector<double> behind;
-    for (size_t block = 0; block < here.size(); ++block) {
-      behind.push_back(here[block] - blocks[block]);
-    }
-    const MeanInterval interval = interval95(behind);
+    const MeanInterval interval = interval95(paired_differences(here, blocks));
     if (interval.low() <= 0) ties.push_back({.candidate = n, .behind = interval});
   }
   std::ranges::stable_sort(ties, {},
@@ -193,9 +188,7 @@ std::string against(const MeasuredCandidate& candidate, const MeasuredCandidate&
   const std::vector<double>&ours = candidate.lengths.back().sliding_blocks,
         &theirs = direct.lengths.back().sliding_blocks;
   if (ours.size() < 2 || ours.size() != theirs.size() || &candidate == &direct) return "";
-  std::vector<double> differences;
-  for (size_t n = 0; n < ours.size(); ++n) differences.push_back(ours[n] - theirs[n]);
-  return fmt::format(" ({}, 95 %)", signed_fixed(interval95(differences)));
+  return fmt::format(" ({}, 95 %)", signed_fixed(interval95(paired_differences(ours, theirs))));
 }
 
 // Explains why candidates with a lower loss at the longest length are not recommended; ties are
@@ -211,15 +204,13 @@ std::string why_not_lower(const Extension& extension, const Recommendation& foun
     (sees_all(candidate) ? costly : windowed).push_back(n);
   }
   std::string text;
-  if (!costly.empty()) {
+  if (!costly.empty())
     text +=
         fmt::format(". Lower there, but worse at {}: {}", trained, losses_of(extension, costly));
-  }
-  if (!windowed.empty()) {
+  if (!windowed.empty())
     text += fmt::format(
         ". Do not be misled by {}: in each layer that is without anything further back than {} {}s",
         losses_of(extension, windowed), trained, extension.model.unit);
-  }
   return text;
 }
 
@@ -227,17 +218,16 @@ std::string why_not_lower(const Extension& extension, const Recommendation& foun
 
 std::vector<StretchCandidate> stretch_candidates(const std::string& rope_options,
                                                  int64_t train_length, int64_t length) {
-  if (length <= train_length) {
+  if (length <= train_length)
     fail(fmt::format("extend: length: expected more than the model's {}, but got {}", train_length,
                      length));
-  }
   return StretchCandidates(json::parse(rope_options), train_length, length).all();
 }
 
 Recommendation recommend(const Extension& extension) {
   const int64_t trained = extension.model.reference;
   // Candidate 0 is the unchanged model, which sees the whole sequence, so there is a best one.
-  Recommendation found{.best = best_of(extension, sees_all).value(), .writable = {}, .reason = ""};
+  Recommendation found{.best = best_of(extension, sees_all).value(), .reason = ""};
   found.writable = best_of(extension, [](const MeasuredCandidate& candidate) {
     return candidate.candidate.in_hugging_face && sees_all(candidate);
   });
@@ -253,15 +243,13 @@ Recommendation recommend(const Extension& extension) {
       extension.model.unit, extension.model.stride, far_loss(direct), against(best, direct),
       near.length, near.sliding.value, signed_fixed(near.sliding_change.value));
   std::string others;
-  for (const Recommendation::Tie& tie : found.ties) {
+  for (const Recommendation::Tie& tie : found.ties)
     others +=
         fmt::format("{}{} ({})", others.empty() ? "" : ", ",
                     extension.candidates[tie.candidate].candidate.name, signed_fixed(tie.behind));
-  }
-  if (!others.empty()) {
+  if (!others.empty())
     found.reason += fmt::format("; on this text {} {} not to be told apart from it", others,
                                 found.ties.size() == 1 ? "is" : "are");
-  }
   found.reason += why_not_lower(extension, found);
   return found;
 }

@@ -18,8 +18,8 @@ std::vector<StretchCandidate> stretch_candidates(const std::string& rope_options
                                                  int64_t train_length, int64_t length);
 
 struct Recommendation {
-  size_t best = 0;                 // index into Extension::candidates
-  std::optional<size_t> writable;  // the best candidate that config.json can express
+  size_t best = 0;                      // index into Extension::candidates
+  std::optional<size_t> writable = {};  // the best candidate that config.json can express
   // A candidate that may be as good as the best: the 95 % interval of the difference, paired over
   // blocks, contains zero.
   struct Tie {

@@ -59,16 +59,14 @@ int run(const std::vector<std::string>& folders, int threads, const ArmProcess& 
         const Watch& watch) {
   const std::string& first = folders.front();
   if (is_measured_arm(first)) {
-    if (threads > 0) {
+    if (threads > 0)
       fail(
           fmt::format("arm: --threads: expected an arm of a survey, but {} measures a model with "
                       "the threads of its {}",
                       first, kArmFile));
-    }
-    if (!process.device.empty()) {
+    if (!process.device.empty())
       fail(fmt::format("arm: --device: expected an arm of a survey, but {} measures a model",
                        first));
-    }
     return run_measured_arms(folders, process, watch);
   }
   if (folders.size() > 1) fail("arm: FOLDER: expected one arm of a survey, but got more");
@@ -80,10 +78,9 @@ int run(const std::vector<std::string>& folders, int threads, const ArmProcess& 
     threads = static_cast<int>(fields.optional_integer("threads", 1, INT_MAX).value_or(1));
   }
   if (is_own_arm(first)) {
-    if (!process.device.empty() && process.device != kCpu) {
+    if (!process.device.empty() && process.device != kCpu)
       fail(fmt::format("arm: --device: expected cpu for an encoding of one's own, but got {}",
                        process.device));
-    }
     return run_own_arm(first, threads, process, watch);
   }
   return status_of(open_plugin(threads).run_arm(first, watch));
@@ -137,9 +134,8 @@ int run_arm_process(const ArmProcess& process, const std::function<int(const Wat
   watch.grouped = process.grouped;
   watch.device = process.device;
   const int file = process.progress_file;
-  if (file != kNoProgressFile) {
+  if (file != kNoProgressFile)
     watch.report = [file](const ProgressReport& report) { send_line(file, line_of(report)); };
-  }
   try {
     return run(watch);
   } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sextant/lab/plan/settings.h"
 #include "sextant/lab/run/schedule.h"
 #include "sextant/lab/run/worker.h"
 
@@ -60,14 +61,26 @@ void ask_to_stop(const std::filesystem::path& folder);
 // Removes the requests to stop and the reports of an earlier run.
 void forget_messages(const std::filesystem::path& folder);
 
-// Prepared arms as the folders that `sextant arm FOLDER...` is given.
-
-// The arms of these folders. Throws Error for a folder without arm.json.
+// The arms of the folders that `sextant arm FOLDER...` is given. Throws Error for a folder without
+// arm.json.
 std::vector<ScheduledArm> arms_in(const std::vector<std::string>& folders);
 
-// Shell quoting for printed command lines that the user may copy.
-
-// Returns the word, quoted if a shell would change it otherwise.
+// The word of a printed command line, quoted if a shell would change it otherwise.
 std::string shell_word(std::string word);
+
+// The name of the folder of a survey's arm.
+std::string folder_name(std::string arm_name);
+std::filesystem::path arm_directory(const std::filesystem::path& survey, const Arm& arm);
+bool is_done(const std::filesystem::path& survey, const Arm& arm);
+
+// Number of tokens that the tests of an arm of this task process.
+double test_tokens(const Settings& settings, Task task);
+
+// Estimated work of an arm, in tokens of a forward pass of the text model.
+double work_of(const Settings& settings, const Arm& arm);
+
+// The arms in the given order.
+std::vector<ScheduledArm> scheduled(const std::filesystem::path& survey, const Settings& settings,
+                                    std::span<const Arm> arms);
 
 }  // namespace sextant::lab

@@ -15,7 +15,7 @@
 #include "sextant/base/error.h"
 #include "sextant/files/read_file.h"
 #include "sextant/lab/plan/manifest.h"
-#include "sextant/lab/result/records.h"
+#include "sextant/lab/result/block_losses.h"
 #include "sextant/lab/result/result.h"
 #include "sextant/lab/run/interruptions.h"
 #include "sextant/lab/run/plugin.h"
@@ -44,13 +44,11 @@ bool is_done(const Measurement& measurement, const MeasuredArm& arm) {
 }
 
 void prepare(const Measurement& measurement, const json& manifest) {
-  if (!fs::exists(measurement.folder / kManifestFile)) {
+  if (!fs::exists(measurement.folder / kManifestFile))
     write_json(measurement.folder / kManifestFile, manifest);
-  }
   for (const MeasuredArm& arm : measurement.arms) {
-    if (!is_done(measurement, arm)) {
+    if (!is_done(measurement, arm))
       write_json(folder_of(measurement, arm) / kArmFile, arm.assignment);
-    }
   }
 }
 
@@ -81,9 +79,8 @@ class Watched {
 
   void stop() {
     sent_ = interruptions_.count();
-    if (sent_ == 1) {
+    if (sent_ == 1)
       progress_.say("stopping after the present sequence (once more to stop at once)");
-    }
     worker_.send(sent_ == 1 ? SIGTERM : SIGKILL);
   }
 
@@ -112,10 +109,9 @@ bool needs_torch(const Measurement& measurement) {
 
 std::vector<ScheduledArm> scheduled(const Measurement& measurement) {
   std::vector<ScheduledArm> arms;
-  for (const MeasuredArm& arm : measurement.arms) {
+  for (const MeasuredArm& arm : measurement.arms)
     arms.push_back(
         {.name = arm.name, .folder = folder_of(measurement, arm), .done_file = kMeasuredFile});
-  }
   return arms;
 }
 
@@ -131,21 +127,18 @@ MeasureEnd run_worker(const Measurement& measurement, const std::vector<std::str
   Watched watched(measurement, command);
   std::string why;
   const Ending ending = watched.run(why);
-  if (ending == Ending::kStopped || (ending == Ending::kFailed && watched.interrupted())) {
+  if (ending == Ending::kStopped || (ending == Ending::kFailed && watched.interrupted()))
     return MeasureEnd::kStopped;
-  }
   if (ending == Ending::kBusy) {
     note(watched.said());
     return incomplete(measurement);
   }
   const fs::path log = measurement.folder / kLogFile;
-  if (ending == Ending::kCannotWrite || !watched.said().empty()) {
+  if (ending == Ending::kCannotWrite || !watched.said().empty())
     fail(fmt::format("{}: {}", measurement.command, watched.said()));
-  }
-  if (ending == Ending::kFailed) {
+  if (ending == Ending::kFailed)
     fail(
         fmt::format("{}: {}; {} says: {}", measurement.command, why, log.string(), last_line(log)));
-  }
   return MeasureEnd::kDone;
 }
 
@@ -174,12 +167,11 @@ MeasureEnd say_facts(const Measurement& measurement) {
     if (fields.has("notes")) fields.read("notes", own);
     notes.insert(own.begin(), own.end());
   }
-  if (rules.size() > 1) {
+  if (rules.size() > 1)
     fail(
         fmt::format("{}: {}: expected arms with one rule for special tokens, but got {}; measure "
                     "again in another folder",
                     measurement.command, measurement.folder.string(), fmt::join(rules, " and ")));
-  }
   notes.insert(unlike_machines_text(machines_of(machines)));
   for (const std::string& text : notes) {
     if (!text.empty()) note(text);
@@ -221,9 +213,8 @@ MeasureEnd run_measurement(const Measurement& measurement) {
   const MeasureEnd end = is_launched ? launch(measurement) : run_worker(measurement, folders);
   if (end != MeasureEnd::kDone) return end;
   for (const MeasuredArm& arm : measurement.arms) {
-    if (!is_done(measurement, arm)) {
+    if (!is_done(measurement, arm))
       fail(fmt::format("{}: {}: the worker ended without a result", measurement.command, arm.name));
-    }
   }
   return say_facts(measurement);
 }
@@ -234,9 +225,8 @@ void for_each_record(const Measurement& measurement, const MeasuredArm& arm, int
   int64_t found = 0;
   for_each_record(read_file(path), path.string(),
                   [&](const JsonFields& record) { found += take(record) ? 1 : 0; });
-  if (found != count) {
+  if (found != count)
     fail(fmt::format("{}: expected {} records, but got {}", path.string(), count, found));
-  }
 }
 
 MeasuredFacts facts_of(const Measurement& measurement, const MeasuredArm& arm) {

@@ -34,7 +34,7 @@ struct Measurement {
   std::string command;  // "extend", for messages
   std::filesystem::path folder;
   nlohmann::json manifest;  // what decides the records; the version is added
-  std::vector<MeasuredArm> arms;
+  std::vector<MeasuredArm> arms = {};
   HandOut hand_out = {};
 };
 

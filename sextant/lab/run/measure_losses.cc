@@ -16,7 +16,6 @@
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/result/block_losses.h"
 #include "sextant/lab/result/engine_words.h"
-#include "sextant/lab/result/records.h"
 #include "sextant/lab/result/stretch_candidates.h"
 
 namespace sextant::lab {
@@ -37,24 +36,19 @@ const std::vector<std::string> kBestKnown = {"direct",  "pi",     "ntk",        
 
 void check(const CheckpointRequest& request) {
   const EvaluationRequest& text = request.text;
-  if (text.lengths.empty() || text.lengths.front() < 1) {
+  if (text.lengths.empty() || text.lengths.front() < 1)
     wrong(request, "lengths", "at least one, of at least 1");
-  }
-  if (!std::ranges::is_sorted(text.lengths, std::less_equal<>{})) {
+  if (!std::ranges::is_sorted(text.lengths, std::less_equal<>{}))
     wrong(request, "lengths", "each above the one before");
-  }
-  if (text.stride < 0 || text.stride > text.lengths.front()) {
+  if (text.stride < 0 || text.stride > text.lengths.front())
     wrong(
         request, "stride",
         fmt::format("1 to the shortest length, {}, but got {}", text.lengths.front(), text.stride));
-  }
-  if (text.blocks != 0 && text.blocks < kFewestBlocks) {
+  if (text.blocks != 0 && text.blocks < kFewestBlocks)
     wrong(request, "blocks", fmt::format("at least {}, but got {}", kFewestBlocks, text.blocks));
-  }
-  if (text.drop_channels != 0) {
+  if (text.drop_channels != 0)
     wrong(request, "drop_channels",
           fmt::format("0 for a checkpoint, but got {}", text.drop_channels));
-  }
 }
 
 class Losses {
@@ -94,9 +88,8 @@ class Losses {
                           {"losses", losses}}});
     }
     check_can_write(measurement_.folder);
-    if (!fs::exists(measurement_.folder / kTextFile)) {
+    if (!fs::exists(measurement_.folder / kTextFile))
       write_file(measurement_.folder / kTextFile, corpus.test);
-    }
   }
 
   MeasureEnd run() const { return run_measurement(measurement_); }
@@ -111,7 +104,7 @@ class Losses {
       each.sliding.resize(count);
     }
     std::vector<std::vector<double>> bins;  // by bin, then by block
-    CandidateLosses losses{.candidate = candidate, .blocks = {}, .by_position = {.bin = kBin}};
+    CandidateLosses losses{.candidate = candidate, .by_position = {.bin = kBin}};
     for_each_record(
         measurement_, measurement_.arms.at(n), records(), [&](const JsonFields& fields) {
           const LossRecord record = loss_record(fields, lengths, blocks());
@@ -119,26 +112,22 @@ class Losses {
               static_cast<size_t>(std::ranges::find(lengths, record.length) - lengths.begin());
           const std::vector<double>&nats = record.nats, &tokens = record.tokens;
           losses.seconds += record.seconds;
-          if (!std::isnan(found[at].loss[record.block])) {
+          if (!std::isnan(found[at].loss[record.block]))
             fields.refuse("block", fmt::format("each once at length {}", record.length));
-          }
           found[at].loss[record.block] =
               std::reduce(nats.begin(), nats.end()) / std::reduce(tokens.begin(), tokens.end());
           found[at].sliding[record.block] = record.last_nats / record.last_tokens;
           if (at + 1 != lengths.size()) return true;
           if (bins.empty()) bins.resize(nats.size(), std::vector<double>(count));
-          if (nats.size() != bins.size()) {
+          if (nats.size() != bins.size())
             fields.refuse("nats", fmt::format("{} numbers, as in the line before", bins.size()));
-          }
-          for (size_t bin = 0; bin < nats.size(); ++bin) {
+          for (size_t bin = 0; bin < nats.size(); ++bin)
             bins[bin][record.block] = nats[bin] / tokens[bin];
-          }
           return true;
         });
     losses.blocks = found;
-    for (const std::vector<double>& bin : bins) {
+    for (const std::vector<double>& bin : bins)
       losses.by_position.loss.push_back(mean_of_blocks(bin));
-    }
     return losses;
   }
 
@@ -195,9 +184,8 @@ std::optional<ModelEvaluation> evaluate_checkpoint(const CheckpointRequest& requ
                                                    const Checkpoint& checkpoint, MeasureEnd& end) {
   CheckpointRequest asked = request;
   const std::vector<int64_t>& lengths = asked.text.lengths;
-  if (asked.text.stride == 0 && !lengths.empty()) {
+  if (asked.text.stride == 0 && !lengths.empty())
     asked.text.stride = std::clamp<int64_t>(lengths.front() / 2, 1, kMostStride);
-  }
   const std::vector<StretchCandidate> own = {{.name = "direct", .options = "{}"}};
   const Losses losses(asked, checkpoint, own);
   end = losses.run();
@@ -213,9 +201,8 @@ std::optional<Extension> extend_checkpoint(const CheckpointRequest& request,
                                            MeasureEnd& end) {
   CheckpointRequest asked = request;
   const int64_t longest = asked.text.lengths.back(), trained = checkpoint.train_length;
-  if (asked.text.stride == 0) {
+  if (asked.text.stride == 0)
     asked.text.stride = std::min({longest - trained, trained, kMostStride});
-  }
   const Losses losses(asked, checkpoint, candidates);
   end = losses.run();
   if (end != MeasureEnd::kDone) return std::nullopt;
@@ -235,10 +222,9 @@ std::vector<StretchCandidate> checkpoint_candidates(const Checkpoint& checkpoint
   std::vector<std::string> known;
   for (const StretchCandidate& one : all) known.push_back(one.name);
   for (const std::string& name : names) {
-    if (name != "all" && std::ranges::find(known, name) == known.end()) {
+    if (name != "all" && std::ranges::find(known, name) == known.end())
       fail(fmt::format("extend: --candidates: expected all or some of {}, but got {}",
                        fmt::join(known, ", "), name));
-    }
   }
   if (std::ranges::find(names, "all") != names.end()) return all;
   const std::vector<std::string>& chosen = names.empty() ? kBestKnown : names;

@@ -47,10 +47,9 @@ const Plugin& open_plugin(int threads) {
     void* symbol = ::dlsym(library, "sextant_lab_plugin");
     if (symbol == nullptr) fail("laboratory: " + path.string() + ": expected sextant_lab_plugin");
     const Plugin& found = *reinterpret_cast<decltype(&sextant_lab_plugin)>(symbol)();
-    if (found.version != version()) {
+    if (found.version != version())
       fail("laboratory: " + path.string() + ": expected version " + std::string(version()) +
            ", but got " + std::string(found.version));
-    }
     return found;
   }();
   return plugin;

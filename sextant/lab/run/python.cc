@@ -129,10 +129,9 @@ int run_python(const std::string& module, const std::vector<std::string>& argume
     }
     std::this_thread::sleep_for(kPoll);
   }
-  if (WIFSIGNALED(status)) {
+  if (WIFSIGNALED(status))
     fail(fmt::format("{}: signal {} ({})", words[0], WTERMSIG(status),
                      ::strsignal(WTERMSIG(status))));
-  }
   if (WEXITSTATUS(status) == kCannotStart) refuse("cannot run " + words[0], must_have);
   return WEXITSTATUS(status);
 }

@@ -34,10 +34,8 @@ class Schedule {
   Schedule(std::span<const ScheduledArm> arms, const ScheduleOptions& options) : options_(options) {
     for (const ScheduledArm& arm : arms) {
       const State state = is_done(arm) ? State::kDone : State::kWaiting;
-      units_.push_back({.arm = arm,
-                        .found_done = state == State::kDone ? arm.work : 0,
-                        .state = state,
-                        .worker = {}});
+      units_.push_back(
+          {.arm = arm, .found_done = state == State::kDone ? arm.work : 0, .state = state});
     }
   }
 
@@ -61,7 +59,7 @@ class Schedule {
     ScheduledArm arm;
     double found_done = 0;  // the part of its work that an earlier run did
     State state = State::kWaiting;
-    std::unique_ptr<Worker> worker;
+    std::unique_ptr<Worker> worker = {};
     ProgressReport report = {};
     bool reported = false;  // the first report tells where the arm resumes
   };
@@ -82,20 +80,12 @@ class Schedule {
     for (Unit& unit : units_) {
       if (count(State::kRunning) >= options_.jobs || stopping()) return;
       if (unit.state != State::kWaiting) continue;
-      switch (state_of_weights(unit.arm)) {
-        case State::kDone:
-          start(unit);
-          break;
-        case State::kFailed:
-          failed(unit, fmt::format("needs the weights of {}, which {}",
-                                   unit.arm.needs.filename().string(), why_no_weights(unit.arm)));
-          break;
-        case State::kBusy:
-          busy(unit, "the weights it needs are not there yet");
-          break;
-        default:
-          break;
-      }
+      const State weights = state_of_weights(unit.arm);
+      if (weights == State::kDone) start(unit);
+      if (weights == State::kBusy) busy(unit, "the weights it needs are not there yet");
+      if (weights == State::kFailed)
+        failed(unit, fmt::format("needs the weights of {}, which {}",
+                                 unit.arm.needs.filename().string(), why_no_weights(unit.arm)));
     }
   }
 
@@ -110,9 +100,8 @@ class Schedule {
     if (const Unit* unit = needed_unit(arm)) return unit->state;
     if (fs::exists(arm.needs / arm.done_file)) return State::kDone;
     if (!options_.waits) return State::kFailed;
-    if (!said_waits_) {
+    if (!said_waits_)
       progress_.say(fmt::format("{} waits for the weights of {}", arm.name, arm.needs.string()));
-    }
     said_waits_ = waits_ = true;
     return State::kWaiting;
   }

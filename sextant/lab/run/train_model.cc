@@ -23,7 +23,6 @@
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/schedule.h"
-#include "sextant/lab/run/survey_arms.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {
@@ -43,9 +42,8 @@ constexpr const char* kModelFiles[] = {"model.safetensors", "tokenizer.json",
 // Overrides fields of `base` by those of `given`, recursively. Throws Error for a field that `base`
 // lacks.
 void lay_over(json& base, const json& given, const std::string& what) {
-  if (!given.is_object()) {
+  if (!given.is_object())
     fail(what + ": expected an object, but got " + given.dump().substr(0, 60));
-  }
   for (const auto& [name, value] : given.items()) {
     if (!base.contains(name)) {
       std::string known;
@@ -66,9 +64,8 @@ void complete(json& plan) {
   json &model = plan["model"], &test = plan["test"];
   const json length = plan.at("training").at("length");
   if (model.at("key_heads").is_null()) model["key_heads"] = model.at("heads");
-  if (model.at("mlp_width").is_null() && model.at("width").is_number_integer()) {
+  if (model.at("mlp_width").is_null() && model.at("width").is_number_integer())
     model["mlp_width"] = 4 * model.at("width").get<int64_t>();
-  }
   if (test.at("lengths").is_null()) test["lengths"] = json::array({length});
   if (test.at("bin").is_null()) test["bin"] = length;
 }
@@ -97,14 +94,12 @@ void prepare(const TrainModelOptions& options, const fs::path& work, const json&
 
 void check_ranks(const TrainingPlan& plan, int64_t ranks) {
   check_rows(plan.settings.training.batch, ranks);
-  if (ranks > 1 && plan.settings.device != kCpu) {
+  if (ranks > 1 && plan.settings.device != kCpu)
     fail(fmt::format("training: device: expected cpu for {} processes, but got {}", ranks,
                      plan.settings.device));
-  }
-  if (ranks > 1 && is_own_method(plan.arm.method)) {
+  if (ranks > 1 && is_own_method(plan.arm.method))
     fail(fmt::format("training: method: expected one of Sextant's own for {} processes, but got {}",
                      ranks, plan.arm.method));
-  }
 }
 
 std::string to_go_on(const TrainModelOptions& options, int64_t ranks,
@@ -168,20 +163,18 @@ std::string next_steps(const TrainModelOptions& options, const Corpus& corpus) {
     longest = times * trained;
     lengths += fmt::format(",{}", longest);
   }
-  if (longest == trained) {
+  if (longest == trained)
     return fmt::format(
         "\nThe text held out has no {} pieces of {} bytes: to read longer texts with it, give "
         "sextant evaluate others by --text.\n",
         kFewestBlocks, 2 * trained);
-  }
   std::string text;
   if (options.own_text) {
     text = " --text";
     for (const fs::path& path : plan.text) text += fmt::format(" {}", shell_word(path.string()));
   }
-  if (!text.empty() || plan.settings.test.share != TestOptions().share) {
+  if (!text.empty() || plan.settings.test.share != TestOptions().share)
     text += fmt::format(" --share {}", plan.settings.test.share);
-  }
   const std::string model = shell_word(options.directory.string());
   std::string words =
       fmt::format("\nNow read longer texts with it:\n  sextant evaluate {} --lengths {}{}\n", model,
@@ -209,9 +202,8 @@ TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result,
         options.plan.settings.training.steps());
   print("On text held out, in pieces of each length:\n");
   print("{:>8}{:>16}{:>22}\n", "length", "nats per byte", "perplexity of bytes");
-  for (const AtLength& at : result.lengths) {
+  for (const AtLength& at : result.lengths)
     print("{:>8}{:>16.3f}{:>22.3f}\n", at.length, at.loss.value, std::exp(at.loss.value));
-  }
   const fs::path config = directory / kConfigFile;
   const auto architecture = naming_file(
       config, [&] { return read_json(config).at("architectures").at(0).get<std::string>(); });
@@ -274,10 +266,9 @@ TrainingPlan read_plan(const fs::path& file) {
     fail(what + ": " + error.what());
   }
   read.arm.task = text_task(read.settings);
-  if (read.arm.task == Task::kMasked && read.arm.memory > 0) {
+  if (read.arm.task == Task::kMasked && read.arm.memory > 0)
     fail(
         fmt::format("{}: memory: expected 0 with masked bytes, but got {}", what, read.arm.memory));
-  }
   return read;
 }
 
@@ -292,10 +283,9 @@ TrainEnd train_model(const TrainModelOptions& options) {
   const json manifest = manifest_of(plan, corpus);
   check_manifest("training", "--out", work, manifest);
   if (!is_done(work, plan.arm)) {
-    if (fs::exists(options.directory / kConfigFile)) {
+    if (fs::exists(options.directory / kConfigFile))
       fail("training: " + options.directory.string() +
            " holds a model; choose another --out, or remove it");
-    }
     const Plugin& plugin = open_plugin(plan.settings.threads);
     plugin.check_device(plan.settings.device);
     plugin.check(plan.settings, std::vector<Arm>{plan.arm});
@@ -321,11 +311,10 @@ LaunchedRank training_rank() {
 }
 
 void check_rows(int64_t batch, int64_t ranks) {
-  if (batch % ranks != 0) {
+  if (batch % ranks != 0)
     fail(fmt::format(
         "training: batch: expected a multiple of {}, the number of processes, but got {}", ranks,
         batch));
-  }
 }
 
 }  // namespace sextant::lab

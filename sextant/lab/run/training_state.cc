@@ -54,7 +54,7 @@ TrainingState parse_payload(int64_t step, std::string_view payload) {
   ByteReader in(kWhat, payload);
   const auto index_bytes = in.number<uint64_t>("index length");
   const json index = checked_json(std::string(in.take("index", index_bytes)), "checkpoint: index");
-  TrainingState state{.step = step, .belongs_to = {}, .sections = {}};
+  TrainingState state{.step = step};
   JsonFields fields(index, "checkpoint: index");
   fields.read("belongs_to", state.belongs_to);
   for (const json& entry : fields.at("sections")) {
@@ -178,10 +178,9 @@ std::optional<TrainingState> newest_training_state(const fs::path& directory,
       remarks.push_back(path.string() + " is not used: " + error.what());
       continue;
     }
-    if (state.belongs_to != belongs_to) {
+    if (state.belongs_to != belongs_to)
       fail("checkpoint: " + path.string() + ": expected one of this arm, but it belongs to " +
            state.belongs_to);
-    }
     return state;
   }
   return std::nullopt;

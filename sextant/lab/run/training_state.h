@@ -24,9 +24,9 @@
 namespace sextant::lab {
 
 struct TrainingState {
-  int64_t step = 0;        // steps done, which is also the position in the data
-  std::string belongs_to;  // JSON of the settings, arm and text that the state belongs to
-  std::vector<std::pair<std::string, std::string>> sections;  // name and bytes
+  int64_t step = 0;             // steps done, which is also the position in the data
+  std::string belongs_to = {};  // JSON of the settings, arm and text that the state belongs to
+  std::vector<std::pair<std::string, std::string>> sections = {};  // name and bytes
 };
 
 std::string training_state_file(const TrainingState& state);

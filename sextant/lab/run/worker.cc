@@ -95,9 +95,8 @@ Worker::Worker(const std::vector<std::string>& command, const std::filesystem::p
   if (log_file >= 0) ::close(log_file);
   if (process_ < 0) {
     ::close(ends[0]);
-    if (log_file < 0) {
+    if (log_file < 0)
       throw CannotWrite("worker: cannot open " + log.string() + ": " + std::strerror(log_error));
-    }
     cannot("start a process", fork_error);
   }
   pipe_ = ends[0];
@@ -149,20 +148,13 @@ Ending Worker::finish(std::string& why) {
     why = fmt::format("signal {} ({})", signal, ::strsignal(signal));
     return Ending::kFailed;
   }
-  switch (WEXITSTATUS(status)) {
-    case 0:
-      return Ending::kDone;
-    case kStoppedStatus:
-      return Ending::kStopped;
-    case kBusyStatus:
-      return Ending::kBusy;
-    case kCannotWriteStatus:
-      if (!failure_.empty()) return Ending::kCannotWrite;
-      [[fallthrough]];
-    default:
-      why = fmt::format("exit status {}", WEXITSTATUS(status));
-      return Ending::kFailed;
-  }
+  const int exit = WEXITSTATUS(status);
+  if (exit == 0) return Ending::kDone;
+  if (exit == kStoppedStatus) return Ending::kStopped;
+  if (exit == kBusyStatus) return Ending::kBusy;
+  if (exit == kCannotWriteStatus && !failure_.empty()) return Ending::kCannotWrite;
+  why = fmt::format("exit status {}", exit);
+  return Ending::kFailed;
 }
 
 std::string last_line(const std::filesystem::path& log) {

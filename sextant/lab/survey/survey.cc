@@ -20,15 +20,14 @@
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/advice.h"
 #include "sextant/lab/report/claims.h"
-#include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
+#include "sextant/lab/report/result_table.h"
 #include "sextant/lab/report/survey_record.h"
-#include "sextant/lab/report/tables.h"
 #include "sextant/lab/run/arm_process.h"
+#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/print.h"
 #include "sextant/lab/run/schedule.h"
-#include "sextant/lab/run/survey_arms.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {
@@ -52,9 +51,8 @@ std::string path_from(const fs::path& folder, const fs::path& path) {
 }
 
 void prepare(const SurveyOptions& options, const std::vector<Arm>& arms, const json& manifest) {
-  if (!fs::exists(options.directory / kManifestFile)) {
+  if (!fs::exists(options.directory / kManifestFile))
     write_json(options.directory / kManifestFile, manifest);
-  }
   for (const Arm& arm : arms) {
     const fs::path folder = arm_directory(options.directory, arm);
     json text = json::array();
@@ -88,15 +86,13 @@ std::string estimate_of(const SurveyOptions& options, const std::vector<Arm>& ar
   double seconds = 0;
   int64_t bytes = 0;
   for (const Arm& arm : arms) {
-    if (!costs.contains(arm.task)) {
+    if (!costs.contains(arm.task))
       costs[arm.task] = open_plugin(options.settings.threads).cost(options.settings, arm.task);
-    }
     const ArmCost& cost = costs.at(arm.task);
     // Steps of a tuning process as many tokens as steps of a training, so they cost the same.
-    if (arm.trains()) {
+    if (arm.trains())
       seconds +=
           cost.step_seconds * static_cast<double>(training_of(options.settings, arm).steps());
-    }
     seconds += cost.test_seconds;
     bytes = std::max(bytes, cost.bytes);
   }
@@ -157,9 +153,8 @@ void write_partial(const SurveyOptions& options, const json& manifest, const Fin
 
 void write_complete(const SurveyOptions& options, const json& manifest, const Findings& findings) {
   const std::string status = status_of(findings.results.size(), options.arms.size());
-  if (!is_written(options.directory, manifest, findings, status)) {
+  if (!is_written(options.directory, manifest, findings, status))
     write_results(options.directory, manifest, findings, options.command, status);
-  }
   const std::string trained = speed(findings);
   note(fmt::format("{}\nCharts and all numbers: {}",
                    trained.empty() ? "" : "\nTrained at " + trained + ".",
@@ -268,10 +263,9 @@ std::vector<ArmResult> results_of(const SurveyOptions& options,
     if (found == known.end()) {
       const std::filesystem::path path = arm_directory(options.directory, arm) / kResultFile;
       const auto result = read_result(path);
-      if (nlohmann::json(result.arm) != nlohmann::json(arm)) {
+      if (nlohmann::json(result.arm) != nlohmann::json(arm))
         fail("survey: " + path.string() + ": expected a result of " + nlohmann::json(arm).dump() +
              ", but it is one of " + nlohmann::json(result.arm).dump());
-      }
       found = known.emplace(arm.name(), result).first;
     }
     results.push_back(found->second);
@@ -310,10 +304,9 @@ std::string SurveySoFar::update() {
                         (due || Clock::now() - written_ > kWriteShare * writing_);
     if (!writes) return "";
     const Findings findings = findings_of(results, options_.settings, background_);
-    if (due) {
+    if (due)
       text = fmt::format("\n{}\n\n{}", status_of(results.size(), options_.arms.size()),
                          tables_text(findings));
-    }
     return text + write(findings);
   } catch (const std::exception& error) {
     // The arms continue. An error that persists is thrown again when all are done.

@@ -44,9 +44,8 @@ void add_bins(const at::Tensor& p, int64_t first, std::vector<double>& bins) {
   bins.resize(std::max(bins.size(), bin_of(farthest) + 1), 0);
   for (int64_t q = 0; q < queries; ++q) {
     const double* const row = rows.data_ptr<double>() + q * keys;
-    for (int64_t k = 0; k < keys; ++k) {
+    for (int64_t k = 0; k < keys; ++k)
       bins[bin_of(std::abs(first + q - k))] += row[k] / static_cast<double>(queries);
-    }
   }
 }
 
@@ -107,9 +106,8 @@ std::vector<std::vector<double>> rows_of(const at::Tensor& map, double divisor, 
   for (int64_t row = 0; row < values.size(0); ++row) {
     const double* const first = values.data_ptr<double>() + row * values.size(1);
     rows.emplace_back();
-    for (int64_t column = 0; column < (causal ? row + 1 : values.size(1)); ++column) {
+    for (int64_t column = 0; column < (causal ? row + 1 : values.size(1)); ++column)
       rows.back().push_back(rounded(first[column] / divisor));
-    }
   }
   return rows;
 }

@@ -12,22 +12,36 @@ namespace sextant::lab {
 namespace {
 
 struct Sequence {
-  std::vector<int64_t> tokens, targets;  // [length]
+  std::vector<int64_t> tokens, targets, order = {};  // [length]
 };
 
 // Batches of sequences that sequence_of(step, row) makes.
-template <class SequenceOf>
-Batches batches_of(const TrainingOptions& options, SequenceOf sequence_of) {
+Batches batches_of(const TrainingOptions& options, const auto& sequence_of) {
   return [&options, sequence_of](int64_t step) {
-    Batch batch{at::empty({options.batch, options.length}, at::kLong),
-                at::empty({options.batch, options.length}, at::kLong)};
+    const auto empty = [&] { return at::empty({options.batch, options.length}, at::kLong); };
+    Batch batch{empty(), empty()};
     for (int64_t row = 0; row < options.batch; ++row) {
       const Sequence one = sequence_of(step, row);
       std::ranges::copy(one.tokens, batch.tokens[row].data_ptr<int64_t>());
       std::ranges::copy(one.targets, batch.targets[row].data_ptr<int64_t>());
+      if (one.order.empty()) continue;
+      if (!batch.order.defined()) batch.order = empty();
+      std::ranges::copy(one.order, batch.order[row].data_ptr<int64_t>());
     }
     return batch;
   };
+}
+
+// Batches of sequences that sequence_of(text, n) makes of windows of the corpus.
+Batches batches_of_windows(const TrainingOptions& options, const Corpus& corpus, uint64_t seed,
+                           const auto& sequence_of) {
+  return batches_of(options, [&options, &corpus, seed, sequence_of](int64_t step, int64_t row) {
+    // A window has one byte more than a sequence, the target of the last byte of a causal model.
+    const std::string_view text =
+        train_window(corpus, options.length, seed, options.batch, step, row);
+    return sequence_of(text.substr(0, static_cast<size_t>(options.length)),
+                       static_cast<uint64_t>(step * options.batch + row));
+  });
 }
 
 }  // namespace
@@ -43,42 +57,24 @@ Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint6
                      bool continues) {
   return [&options, &corpus, seed, read = continues ? train_segment : train_window](int64_t step) {
     const at::Tensor text = at::empty({options.batch, options.length + 1}, at::kLong);
-    for (int64_t row = 0; row < options.batch; ++row) {
+    for (int64_t row = 0; row < options.batch; ++row)
       text[row].copy_(tokens_of(read(corpus, options.length, seed, options.batch, step, row)));
-    }
     return Batch{text.narrow(1, 0, options.length), text.narrow(1, 1, options.length)};
   };
 }
 
 Batches masked_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed) {
-  return batches_of(options, [&options, &corpus, seed](int64_t step, int64_t row) {
-    // A window has one byte more than a sequence, the target of the last byte of a causal model.
-    const std::string_view text =
-        train_window(corpus, options.length, seed, options.batch, step, row);
-    const MaskedText masked =
-        masked_training_text(text.substr(0, static_cast<size_t>(options.length)), seed,
-                             static_cast<uint64_t>(step * options.batch + row));
+  return batches_of_windows(options, corpus, seed, [seed](std::string_view text, uint64_t n) {
+    const MaskedText masked = masked_training_text(text, seed, n);
     return Sequence{masked.tokens, masked.answers};
   });
 }
 
 Batches permuted_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed) {
-  return [&options, &corpus, seed](int64_t step) {
-    Batch batch{at::empty({options.batch, options.length}, at::kLong),
-                at::empty({options.batch, options.length}, at::kLong),
-                at::empty({options.batch, options.length}, at::kLong)};
-    for (int64_t row = 0; row < options.batch; ++row) {
-      const std::string_view text =
-          train_window(corpus, options.length, seed, options.batch, step, row);
-      const PermutedText permuted =
-          permuted_training_text(text.substr(0, static_cast<size_t>(options.length)), seed,
-                                 static_cast<uint64_t>(step * options.batch + row));
-      std::ranges::copy(permuted.tokens, batch.tokens[row].data_ptr<int64_t>());
-      std::ranges::copy(permuted.answers, batch.targets[row].data_ptr<int64_t>());
-      std::ranges::copy(permuted.order, batch.order[row].data_ptr<int64_t>());
-    }
-    return batch;
-  };
+  return batches_of_windows(options, corpus, seed, [seed](std::string_view text, uint64_t n) {
+    const PermutedText permuted = permuted_training_text(text, seed, n);
+    return Sequence{permuted.tokens, permuted.answers, permuted.order};
+  });
 }
 
 Batches small_batches(Task task, const TrainingOptions& options, uint64_t seed) {

@@ -28,8 +28,8 @@ double mean_of(std::span<const float> values) {
 
 // The scores of one block at one length.
 struct BlockScores {
-  std::vector<float> losses;       // of the bytes that are scored when the block is cut into pieces
-  std::vector<int64_t> positions;  // in the block, of each of these
+  std::vector<float> losses;  // of the bytes that are scored when the block is cut into pieces
+  std::vector<int64_t> positions = {};  // in the block, of each of these
   double sliding = 0;
 };
 
@@ -94,9 +94,8 @@ std::string right_of(const Decoder& decoder, Task task, const AtDistance& at, in
       task == Task::kPairs ? decoder.last_logits(tokens) : decoder.logits_at(tokens, positions);
   const at::Tensor given = logits.narrow(1, answers.first, answers.count).argmax(1).cpu();
   std::string right;
-  for (size_t n = 0; n < expected.size(); ++n) {
+  for (size_t n = 0; n < expected.size(); ++n)
     right += given.data_ptr<int64_t>()[n] == expected[n] ? '1' : '0';
-  }
   return right;
 }
 
@@ -126,7 +125,7 @@ namespace {
 
 BlockScores causal_scores(const Decoder& decoder, std::string_view block, int64_t length,
                           const Scoring& scoring) {
-  BlockScores scores{.losses = losses(decoder, block, length, scoring.reading), .positions = {}};
+  BlockScores scores{.losses = losses(decoder, block, length, scoring.reading)};
   scores.positions.resize(scores.losses.size());
   std::iota(scores.positions.begin(), scores.positions.end(), 0);
   scores.sliding = mean_of(std::span(scores.losses).last(static_cast<size_t>(scoring.stride)));
@@ -162,8 +161,7 @@ BlockScores masked_scores(const Decoder& decoder, std::string_view block, size_t
   const int64_t pass = static_cast<int64_t>(n) % kMaskPasses;
   const at::Tensor hidden = passes.eq(pass).view({count / length, length});
   BlockScores scores{
-      .losses = losses_of_hidden(decoder, text.view({count / length, length}), hidden, hidden),
-      .positions = {}};
+      .losses = losses_of_hidden(decoder, text.view({count / length, length}), hidden, hidden)};
   for (int64_t place = 0; place < count; ++place) {
     if (drawn[static_cast<size_t>(place)] == pass) scores.positions.push_back(place);
   }
@@ -231,16 +229,14 @@ std::vector<AtDistance> accuracies(const Decoder& decoder, Task task,
   const at::NoGradGuard no_gradients;
   std::vector<AtDistance> all;
   for (const int64_t length : options.lengths) {
-    for (const int64_t distance : asked_distances(task, length, options)) {
-      all.push_back({.length = length, .distance = distance, .accuracy = {}});
-    }
+    for (const int64_t distance : asked_distances(task, length, options))
+      all.push_back({.length = length, .distance = distance});
   }
   int64_t done = 0;
   for (AtDistance& at : all) {
     const int64_t at_once = std::max<int64_t>(1, kTokensAtOnce / at.length);
-    for (int64_t first = 0; first < options.texts; first += at_once) {
+    for (int64_t first = 0; first < options.texts; first += at_once)
       at.right += right_of(decoder, task, at, first, std::min(at_once, options.texts - first));
-    }
     at.accuracy = share_of(at.right);
     on_distance(++done, static_cast<int64_t>(all.size()));
   }

@@ -28,37 +28,30 @@ constexpr int64_t kEnoughBlocks = 64;
 }
 
 void check(const EvaluationRequest& request, const ModelConfig& config) {
-  if (!predicts_masked_bytes(config.model) && config.model.vocabulary != kByteTokens) {
+  if (!predicts_masked_bytes(config.model) && config.model.vocabulary != kByteTokens)
     wrong("vocab_size", fmt::format("{}, bytes as tokens, or {} with masked bytes, but got {}",
                                     kByteTokens, kMaskedVocabulary, config.model.vocabulary));
-  }
-  if (!predicts_masked_bytes(config.model) && !config.model.causal) {
+  if (!predicts_masked_bytes(config.model) && !config.model.causal)
     wrong("causal", fmt::format("true with {} tokens, but got false", kByteTokens));
-  }
   const std::vector<int64_t>& lengths = request.lengths;
   if (lengths.empty() || lengths.front() < 1) wrong("lengths", "at least one, of at least 1");
-  if (!std::ranges::is_sorted(lengths, std::less_equal<>{})) {
+  if (!std::ranges::is_sorted(lengths, std::less_equal<>{}))
     wrong("lengths", "each above the one before");
-  }
-  if (predicts_masked_bytes(config.model) && lengths.back() < kMaskPasses) {
+  if (predicts_masked_bytes(config.model) && lengths.back() < kMaskPasses)
     wrong("lengths",
           fmt::format("a longest one of at least {}, so that each pass hides a byte, but got {}",
                       kMaskPasses, lengths.back()));
-  }
   for (const int64_t length : lengths) {
-    if (lengths.back() % length != 0) {
+    if (lengths.back() % length != 0)
       wrong("lengths",
             fmt::format(
                 "divisors of the longest, {}, so that all are scored on the same bytes, but got {}",
                 lengths.back(), length));
-    }
   }
-  if (!(request.share > 0 && request.share <= 1)) {
+  if (!(request.share > 0 && request.share <= 1))
     wrong("share", fmt::format("above 0 and at most 1, but got {}", request.share));
-  }
-  if (request.blocks != 0 && request.blocks < kFewestBlocks) {
+  if (request.blocks != 0 && request.blocks < kFewestBlocks)
     wrong("blocks", fmt::format("at least {}, but got {}", kFewestBlocks, request.blocks));
-  }
 }
 
 ModelConfig read_by(ModelConfig config, const StretchCandidate& candidate) {
@@ -73,15 +66,13 @@ std::unique_ptr<Method> method_of(const ModelConfig& config) {
 }
 
 void check_rope(const ModelConfig& config) {
-  if (config.method != "rope") {
+  if (config.method != "rope")
     fail("extend: method: expected rope, which alone is stretched, but the model has " +
          config.method + "; sextant evaluate shows how it reads long texts");
-  }
-  if (nlohmann::json::parse(config.options).value("train", nlohmann::json(false)) == true) {
+  if (nlohmann::json::parse(config.options).value("train", nlohmann::json(false)) == true)
     fail(
         "extend: options: train: expected false, as no candidate is for frequencies that were "
         "trained, but got true; sextant evaluate shows how it reads long texts");
-  }
 }
 
 }  // namespace
@@ -103,9 +94,8 @@ ModelOnText::ModelOnText(const EvaluationRequest& request)
   const int64_t longest = request.lengths.back(), trained = saved.config.train_length;
   test = {.lengths = request.lengths, .bin = longest};
   test.blocks = request.blocks;
-  if (test.blocks == 0) {
+  if (test.blocks == 0)
     test.blocks = std::clamp(count_test_blocks(corpus, longest), kFewestBlocks, kEnoughBlocks);
-  }
   blocks = test_blocks(corpus, longest, test.blocks);
   const bool has_trained = std::ranges::find(test.lengths, trained) != test.lengths.end();
   const int64_t shortest = test.lengths.front();
@@ -114,10 +104,9 @@ ModelOnText::ModelOnText(const EvaluationRequest& request)
              .reading = {.segment = trained, .memory = saved.config.memory},
              .masked = predicts_masked_bytes(saved.config.model)};
   if (scoring.stride == 0) scoring.stride = std::clamp<int64_t>(trained / 2, 1, shortest);
-  if (scoring.stride < 1 || scoring.stride > shortest) {
+  if (scoring.stride < 1 || scoring.stride > shortest)
     wrong("stride",
           fmt::format("1 to the shortest length, {}, but got {}", shortest, scoring.stride));
-  }
 }
 
 Evaluation ModelOnText::evaluate(const std::function<void(int64_t)>& on_block) const {
@@ -148,10 +137,9 @@ Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block
   check_rope(read_model_config(request.model));
   ModelOnText model(request);
   const ModelConfig& config = model.saved.config;
-  if (model.scoring.reference != config.train_length) {
+  if (model.scoring.reference != config.train_length)
     fail("extend: lengths: expected the training length among them, " +
          std::to_string(config.train_length));
-  }
   const std::vector<StretchCandidate> candidates =
       stretch_candidates(config.options, config.train_length, request.lengths.back());
   const auto total = static_cast<int64_t>(candidates.size()) * model.test.blocks;

@@ -50,15 +50,13 @@ std::string shown(at::IntArrayRef shape) {
 
 // The decoder's own parameter names, or the tensor mapping of the model's family.
 std::vector<TensorMapping> places_of(const Decoder& decoder, const ReadConfig& config) {
-  if (config.family != Family::kOwn) {
+  if (config.family != Family::kOwn)
     return hugging_face::places(config.config, config.family, config.one_matrix);
-  }
   std::vector<TensorMapping> places;
-  for (const NamedParameter& parameter : decoder.parameters()) {
+  for (const NamedParameter& parameter : decoder.parameters())
     places.push_back({.tensor = parameter.name,
                       .parameter = parameter.name,
                       .shape = parameter.value.sizes().vec()});
-  }
   return places;
 }
 
@@ -87,42 +85,26 @@ at::Tensor rows_of(const at::Tensor& parameter, const TensorMapping& place) {
 // Converts a parameter to a tensor of the file.
 at::Tensor in_file(const TensorMapping& place, const at::Tensor& parameter,
                    const ModelConfig& config) {
-  switch (place.form) {
-    case Form::kZeros:
-      return at::zeros(place.shape);
-    case Form::kTransposed:
-      return parameter.t().contiguous();
-    case Form::kScaled:
-      return parameter * embedding_scale(config);
-    case Form::kInterleaved:
-      return rows_of(parameter, place).index_select(0, order_of(config, place.shape[0]));
-    case Form::kRows:
-      break;
-  }
-  return rows_of(parameter, place).contiguous();
+  if (place.form == Form::kZeros) return at::zeros(place.shape);
+  if (place.form == Form::kTransposed) return parameter.t().contiguous();
+  if (place.form == Form::kScaled) return parameter * embedding_scale(config);
+  const at::Tensor rows = rows_of(parameter, place);
+  if (place.form == Form::kRows) return rows.contiguous();
+  return rows.index_select(0, order_of(config, place.shape[0]));
 }
 
 // The inverse of in_file(): copies a tensor of the file into the parameter.
 void from_file(const TensorMapping& place, const at::Tensor& tensor, const at::Tensor& parameter,
                const ModelConfig& config) {
-  switch (place.form) {
-    case Form::kZeros:
-      if (tensor.count_nonzero().item<int64_t>() != 0) {
-        fail("weights: " + place.tensor + ": expected zeros, as there are no biases here");
-      }
-      return;
-    case Form::kScaled:  // a second copy, see fill()
-      return;
-    case Form::kTransposed:
-      parameter.copy_(tensor.t());
-      return;
-    case Form::kInterleaved:
-      rows_of(parameter, place)
-          .copy_(tensor.index_select(0, at::argsort(order_of(config, place.shape[0]))));
-      return;
-    case Form::kRows:
-      rows_of(parameter, place).copy_(tensor);
+  if (place.form == Form::kZeros && tensor.count_nonzero().item<int64_t>() != 0)
+    fail("weights: " + place.tensor + ": expected zeros, as there are no biases here");
+  if (place.form == Form::kTransposed) parameter.copy_(tensor.t());
+  if (place.form == Form::kRows) rows_of(parameter, place).copy_(tensor);
+  if (place.form == Form::kInterleaved) {
+    const at::Tensor order = at::argsort(order_of(config, place.shape[0]));
+    rows_of(parameter, place).copy_(tensor.index_select(0, order));
   }
+  // kScaled is a second copy, see fill().
 }
 
 at::ScalarType type_of(const TensorBytes& tensor) {
@@ -162,10 +144,9 @@ WeightsFile read_weights_file(const fs::path& folder) {
 void check_size(const WeightsFile& file, const DecoderOptions& model) {
   const int64_t expected = model.width * (model.vocabulary + 2 * model.layers * model.mlp_width);
   int64_t there = 0;
-  for (const TensorBytes& tensor : file.content.tensors) {
+  for (const TensorBytes& tensor : file.content.tensors)
     there +=
         std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
-  }
   if (there >= expected) return;
   fail(
       fmt::format("weights: {}: expected at least {} numbers for {} layers of width {}, but got {}",
@@ -183,21 +164,18 @@ std::vector<at::Tensor> read_tensors(const WeightsFile& file,
   std::vector<at::Tensor> tensors;
   for (const TensorMapping& place : places) {
     const auto found = by_name.find(place.tensor);
-    if (found == by_name.end()) {
+    if (found == by_name.end())
       fail(where + place.tensor + ": expected " + shown(place.shape) + ", but it is missing");
-    }
-    if (found->second->shape != place.shape) {
+    if (found->second->shape != place.shape)
       fail(where + place.tensor + ": expected " + shown(place.shape) + ", but got " +
            shown(found->second->shape));
-    }
     tensors.push_back(tensor_of(*found->second));
     named[place.tensor] = true;
   }
   for (const TensorBytes& tensor : content.tensors) {
-    if (!named.contains(tensor.name)) {
+    if (!named.contains(tensor.name))
       fail(where + tensor.name + ": expected no such tensor of this model, but got one of " +
            shown(tensor.shape));
-    }
   }
   return tensors;
 }
@@ -208,9 +186,8 @@ void fill(const Decoder& decoder, const ReadConfig& read, const WeightsFile& fil
   const std::vector<TensorMapping> places = places_of(decoder, read);
   const std::vector<at::Tensor> tensors = read_tensors(file, places);
   std::map<std::string, at::Tensor> parameters;
-  for (const NamedParameter& parameter : decoder.parameters()) {
+  for (const NamedParameter& parameter : decoder.parameters())
     parameters[parameter.name] = parameter.value.detach();
-  }
   for (size_t n = 0; n < places.size(); ++n) {
     const bool zeros = places[n].form == Form::kZeros;
     from_file(places[n], tensors[n], zeros ? at::Tensor() : parameters.at(places[n].parameter),
@@ -221,19 +198,17 @@ void fill(const Decoder& decoder, const ReadConfig& read, const WeightsFile& fil
   for (size_t n = 0; n < places.size(); ++n) {
     if (places[n].form != Form::kScaled) continue;
     const at::Tensor& embedding = parameters.at(places[n].parameter);
-    if (!tensors[n].equal(in_file(places[n], embedding, read.config))) {
+    if (!tensors[n].equal(in_file(places[n], embedding, read.config)))
       fail("weights: " + file.path.string() + ": " + places[n].tensor +
            ": expected lm_head.weight times sqrt(width), as sextant.tied in config.json says, but "
            "got another; if they were trained apart, tied is false");
-    }
   }
 }
 
 ReadConfig read_config_of(const fs::path& folder) {
-  if (!fs::is_directory(folder)) {
+  if (!fs::is_directory(folder))
     fail("model: " + folder.string() + ": expected a folder with " + kConfigFile + " and " +
          kWeightsFile);
-  }
   const fs::path path = folder / kConfigFile;
   return naming_file(path, [&] { return hugging_face::read_config(read_json(path)); });
 }
@@ -253,9 +228,8 @@ std::string write_model(const ModelConfig& config, const Decoder& decoder, const
   const std::vector<TensorMapping> places =
       places_of(decoder, {.config = config, .family = choice.family, .one_matrix = false});
   std::map<std::string, at::Tensor> parameters;
-  for (const NamedParameter& parameter : decoder.parameters()) {
+  for (const NamedParameter& parameter : decoder.parameters())
     parameters[parameter.name] = parameter.value.detach().cpu();
-  }
   Safetensors content;
   content.metadata = {{"format", "pt"}, {"made_by", "sextant"}};
   std::vector<at::Tensor> tensors;  // owners of the memory that `content` views
@@ -303,15 +277,13 @@ void read_weights(Decoder& decoder, const fs::path& folder) {
   const SavedModel saved = read_model(folder);
   const std::vector<NamedParameter>&from = saved.decoder.parameters(), &to = decoder.parameters();
   const std::string where = "weights: " + folder.string() + ": ";
-  if (from.size() != to.size()) {
+  if (from.size() != to.size())
     fail(where + "expected " + std::to_string(to.size()) + " tensors, but got " +
          std::to_string(from.size()));
-  }
   for (size_t n = 0; n < to.size(); ++n) {
-    if (from[n].name != to[n].name || from[n].value.sizes() != to[n].value.sizes()) {
+    if (from[n].name != to[n].name || from[n].value.sizes() != to[n].value.sizes())
       fail(where + "expected " + to[n].name + " " + shown(to[n].value.sizes()) + ", but got " +
            from[n].name + " " + shown(from[n].value.sizes()));
-    }
   }
   for (size_t n = 0; n < to.size(); ++n) to[n].value.detach().copy_(from[n].value.detach());
 }

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <string>
 
-#include "sextant/models/config.h"
 #include "sextant/models/decoder/decoder.h"
+#include "sextant/models/decoder/decoder_options.h"
 
 namespace sextant::lab {
 

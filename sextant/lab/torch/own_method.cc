@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/stack.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 

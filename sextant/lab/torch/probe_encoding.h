@@ -14,25 +14,30 @@ namespace sextant::lab {
 // See Plugin::encode. Throws Error if the method refuses the options or the sizes.
 ProbedEncoding probe_encoding(const EncodingRequest& request);
 
-// [queries, width]: the method's output for an input of zeros or, if that is zero, of ones; empty
-// if the method leaves the input unchanged. Methods that read token ids get id 0 at every position.
-// Parameters are float64.
-std::vector<double> added_by(const Method& method, const ModelShape& shape, const Layout& layout,
-                             Parameters parameters);
-
-// [heads, queries, keys]: the score of each query and key, all of which are the same vector within
-// a head. NaN marks a masked key.
-std::vector<double> scores_by(const Method& method, const ModelShape& shape, const Layout& layout,
-                              Parameters parameters);
-
 // Samples of a trained encoding for figures: its scores by distance, or its position vectors and
-// their cosines.
-
-// Samples the decoder's method with the decoder's parameters. scores: for the last position of a
-// sequence of `length`, at all distances below 64 and at increasingly sparse ones beyond; query and
-// key are one vector per key head, drawn from a normal distribution. vectors, cosines: at most 64
-// positions below 2 L and `length`, and at most 64 channels.
+// their cosines. They are of the decoder's method with the decoder's parameters. scores: for the
+// last position of a sequence of `length`, at all distances below 64 and at increasingly sparse
+// ones beyond; query and key are one vector per key head, drawn from a normal distribution.
+// vectors, cosines: at most 64 positions below 2 L and `length`, and at most 64 channels.
 Pictures pictures_of(const Decoder& decoder, const Method& method, const ModelShape& shape,
                      int64_t length);
+
+// Products of the position vectors of a trained model, in which positions meet in its attention.
+//
+// A layer computes q and k of norm(x) = gain (x - mean(x)) / deviation(x), and the vectors p are a
+// part of x in all layers. Left out is the deviation, which depends on the token too:
+//
+//   p'_i = gain (p_i - mean(p_i))      without the mean for RMSNorm
+//   product of i and j: p'_i W_q W_k^T p'_j
+//
+// How far distance alone explains the products: sextant/position/position_products.h. Yan et al.
+// 2019 (TENER, arXiv 1911.04474, section 3) argue that W takes the sense of distance from them.
+//
+// The result has the positions below L, by layer and head; empty if the method adds nothing to the
+// input. `untrained` is the decoder before its training, with random matrices W. `pictures`, if not
+// null, receives the products.
+PositionProducts trained_products(const Decoder& decoder, const Decoder& untrained,
+                                  const Method& method, const ModelShape& shape,
+                                  Pictures* pictures = nullptr);
 
 }  // namespace sextant::lab

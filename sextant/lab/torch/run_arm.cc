@@ -20,7 +20,7 @@
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/own_methods.h"
 #include "sextant/lab/result/result.h"
-#include "sextant/lab/run/survey_arms.h"
+#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/torch/attention_entropy.h"
 #include "sextant/lab/torch/device.h"
 #include "sextant/lab/torch/evaluate.h"
@@ -28,7 +28,6 @@
 #include "sextant/lab/torch/own_method.h"
 #include "sextant/lab/torch/probe_encoding.h"
 #include "sextant/lab/torch/train_arm.h"
-#include "sextant/lab/torch/trained_products.h"
 #include "sextant/lab/torch/trainer.h"
 #include "sextant/torch/methods/shared/dropped_channels.h"
 
@@ -38,10 +37,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -85,9 +80,8 @@ class ArmRun {
 
   void run() {
     remove_files(directory_, [](const std::string& ending) { return ending.size() == 7; });
-    if (!task_.arm.weights_from.empty()) {
+    if (!task_.arm.weights_from.empty())
       read_weights(decoder_, directory_.parent_path() / folder_name(task_.arm.weights_from));
-    }
     if (task_.arm.trains()) train();
     if (!result_.diverged) test();
     write_json(directory_ / kResultFile, result_);
@@ -177,9 +171,9 @@ constexpr int64_t kMostTokens = 1 << 12;  // in one forward pass
 constexpr int kSteps = 4;                 // timed, after one untimed step
 
 double seconds_of(const auto& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/files/read_file.h"
+#include "sextant/lab/run/hand_out.h"
 #include "sextant/lab/run/print.h"
-#include "sextant/lab/run/survey_arms.h"
 #include "sextant/lab/run/training_state.h"
 #include "sextant/lab/torch/batches.h"
 #include "sextant/lab/torch/trainer.h"
@@ -29,10 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // The bytes of rank 0, on all ranks.
 std::string of_rank_0(const Group& group, std::string bytes) {
@@ -197,16 +193,19 @@ ArmTask task_of(const json& file, const std::string& what, const fs::path& direc
   std::vector<fs::path> paths;
   for (const std::string& path : files) paths.push_back(directory / path);  // absolute ones stay
   task.corpus = read_corpus(paths, task.settings.test.share);
-  if (identity(task.corpus) != text) {
+  if (identity(task.corpus) != text)
     fail("text: expected " + text.dump() + ", but the files now hold " +
          identity(task.corpus).dump());
-  }
   task.belongs_to = json{{"arm", task.arm}, {"settings", task.settings}, {"text", text}}.dump();
   return task;
 }
 
 ArmTask read_task(const fs::path& directory) {
   return task_of(read_json(directory / kArmFile), (directory / kArmFile).string(), directory);
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 double training_work(const ArmTask& task) {

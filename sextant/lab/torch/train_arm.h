@@ -8,6 +8,7 @@
 // is agreed on in each step (Trainer::advance), so that all ranks leave at the same one.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -33,6 +34,8 @@ struct ArmTask {
 ArmTask task_of(const nlohmann::json& file, const std::string& what,
                 const std::filesystem::path& directory);
 ArmTask read_task(const std::filesystem::path& directory);
+
+double seconds_since(std::chrono::steady_clock::time_point start);
 
 // The work of the arm's training, a part of work_of().
 double training_work(const ArmTask& task);

@@ -36,10 +36,9 @@ std::string bytes_of(const at::Tensor& tensor) {
 // A tensor like `like`, on its device, with these bytes.
 at::Tensor tensor_of(const std::string& bytes, const at::Tensor& like, const std::string& name) {
   at::Tensor tensor = at::empty(like.sizes(), like.options().device(at::kCPU));
-  if (bytes.size() != tensor.nbytes()) {
+  if (bytes.size() != tensor.nbytes())
     fail("checkpoint: " + name + ": expected " + std::to_string(tensor.nbytes()) +
          " bytes, but got " + std::to_string(bytes.size()));
-  }
   std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
   return tensor.to(like.device());
 }
@@ -212,10 +211,9 @@ void Trainer::save(TrainingState& state) const {
     state.sections.emplace_back("moment1/" + parameter.name, bytes_of(first));
     state.sections.emplace_back("moment2/" + parameter.name, bytes_of(second));
   }
-  for (size_t n = 0; n < memory_.layers.size(); ++n) {
+  for (size_t n = 0; n < memory_.layers.size(); ++n)
     state.sections.emplace_back("memory/" + std::to_string(n),
                                 bytes_of(all_rows(memory_.layers[n])));
-  }
 }
 
 void Trainer::restore(const TrainingState& state) {
@@ -230,18 +228,16 @@ void Trainer::restore(const TrainingState& state) {
     at::Tensor weight, moment1, moment2;
   };
   std::vector<Restored> restored;
-  for (const NamedParameter& parameter : decoder_.parameters()) {
+  for (const NamedParameter& parameter : decoder_.parameters())
     restored.push_back({read("weight/" + parameter.name, parameter.value),
                         read("moment1/" + parameter.name, parameter.value),
                         read("moment2/" + parameter.name, parameter.value)});
-  }
   Memory memory{.limit = memory_.limit};
   const int64_t positions = std::min(memory.limit, state.step * options_.length);
   const at::Tensor all = at::empty({options_.batch, positions, decoder_.options().width},
                                    at::TensorOptions(decoder_.device()));
-  for (int64_t n = 0; positions > 0 && n < decoder_.options().layers; ++n) {
+  for (int64_t n = 0; positions > 0 && n < decoder_.options().layers; ++n)
     memory.layers.push_back(own_rows(read("memory/" + std::to_string(n), all)).clone());
-  }
   for (size_t n = 0; n < restored.size(); ++n) {
     decoder_.parameters()[n].value.detach().copy_(restored[n].weight);
     optimizer_->moments[n] = {restored[n].moment1, restored[n].moment2};

@@ -25,10 +25,9 @@ namespace sextant {
 namespace {
 
 void check_tokens(const at::Tensor& tokens) {
-  if (tokens.dim() != 2 || tokens.size(1) < 1) {
+  if (tokens.dim() != 2 || tokens.size(1) < 1)
     fail("decoder: tokens: expected [batch, length], but got " + std::to_string(tokens.dim()) +
          " dimensions or no length");
-  }
 }
 
 NormOptions norm_options(const DecoderOptions& options) {
@@ -203,7 +202,7 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
         "decoder: cache: expected a causal model, but attention is bidirectional: earlier results "
         "would change with each new token");
   check_cache(cache);
-  Reading reading = {.layout = {}, .cache = &cache};
+  Reading reading = {.cache = &cache};
   for (const int64_t sequence : sequences) reading.sequences.push_back({sequence, tokens.size(1)});
   reading.layout = continued(cache.layers_[0], reading.sequences);
   if (cache.inputs_) reading.input_before = cache.last_inputs(reading.sequences);
@@ -325,19 +324,13 @@ at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& h
 }
 
 at::Tensor Decoder::after_mlp(const at::Tensor& x, const Layer& layer) const {
-  const auto up = [&] { return projected(norm(x, layer.mlp_norm), layer.mlp_up); };
-  switch (options_.activation) {
-    case Activation::kGelu:
-      return projected(at::gelu(up()), layer.mlp_down, x);
-    case Activation::kSquaredRelu:
-      return squared_relu_layer(x, layer.mlp_norm, layer.mlp_up, layer.mlp_down,
-                                norm_options(options_));
-    case Activation::kSwiGlu: {
-      const std::vector<at::Tensor> halves = up().chunk(2, /*dim=*/-1);
-      return projected(at::silu(halves[0]) * halves[1], layer.mlp_down, x);
-    }
-  }
-  fail("decoder: activation: expected one of the enumeration, but got another");
+  if (options_.activation == Activation::kSquaredRelu)
+    return squared_relu_layer(x, layer.mlp_norm, layer.mlp_up, layer.mlp_down,
+                              norm_options(options_));
+  const at::Tensor up = projected(norm(x, layer.mlp_norm), layer.mlp_up);
+  if (options_.activation == Activation::kGelu) return projected(at::gelu(up), layer.mlp_down, x);
+  const std::vector<at::Tensor> halves = up.chunk(2, /*dim=*/-1);  // SwiGLU
+  return projected(at::silu(halves[0]) * halves[1], layer.mlp_down, x);
 }
 
 at::Tensor Decoder::norm(const at::Tensor& x, const at::Tensor& gain) const {

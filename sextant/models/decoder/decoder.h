@@ -151,7 +151,7 @@ class Decoder {
 
   // The input of a pass: the layout of its rows and, with a cache, the keys and values before them.
   struct Reading {
-    Layout layout;
+    Layout layout = {};
     DecoderCache* cache = nullptr;
     std::vector<SequenceGrowth> sequences = {};
     bool last_only = false;                   // only the last row of each sequence is needed

@@ -1,8 +1,9 @@
 // The sizes and variants of a decoder, as data: config.json beside its weights. No tensors.
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
 #include <string>
 
 namespace sextant {
@@ -48,5 +49,18 @@ void check(const DecoderOptions& options);
 // `query_token` are written, and read, only where they differ from their defaults.
 void to_json(nlohmann::json& json, const DecoderOptions& options);
 void from_json(const nlohmann::json& json, DecoderOptions& options);
+
+// The configuration of a model: everything but its weights.
+struct ModelConfig {
+  DecoderOptions model;
+  std::string method;          // name in the registry
+  std::string options = "{}";  // JSON object
+  int64_t memory = 0;          // positions kept from earlier segments; 0: none
+  int64_t train_length = 0;    // L: positions seen in training
+};
+
+// from_json() is strict: it expects every field and no other.
+void to_json(nlohmann::json& json, const ModelConfig& config);
+void from_json(const nlohmann::json& json, ModelConfig& config);
 
 }  // namespace sextant

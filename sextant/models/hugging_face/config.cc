@@ -4,11 +4,13 @@
 // fields are required.
 #include "sextant/models/hugging_face/config.h"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "sextant/base/error.h"
 #include "sextant/models/hugging_face/layout.h"
-#include "sextant/models/hugging_face/rotary.h"
 #include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/torch/method.h"
@@ -22,17 +24,15 @@ constexpr int64_t kMost = int64_t{1} << 40;
 const std::string kWhere = "config.json";
 
 void expect_flag(const JsonFields& fields, const std::string& name, bool expected, bool otherwise) {
-  if (fields.optional_flag(name).value_or(otherwise) != expected) {
+  if (fields.optional_flag(name).value_or(otherwise) != expected)
     fields.refuse(name,
                   expected ? "true: no other is known here" : "false: no other is known here");
-  }
 }
 
 // Refuses features that this decoder does not have.
 void refuse_others(const JsonFields& fields, const FamilyFacts& facts) {
-  for (const auto& [name, expected] : facts.checked.items()) {
+  for (const auto& [name, expected] : facts.checked.items())
     expect_flag(fields, name, expected, facts.if_missing.value(name, expected.get<bool>()));
-  }
 }
 
 Activation activation_of(const JsonFields& fields, const FamilyFacts& facts) {
@@ -53,9 +53,8 @@ DecoderOptions decoder_options(const JsonFields& fields, Family family) {
   model.layers = fields.integer(facts.key("layers"), 1, kMost);
   model.heads = fields.integer(facts.key("heads"), 1, kMost);
   model.key_heads = model.heads;
-  if (const std::string key = facts.key("key_heads"); !key.empty()) {
+  if (const std::string key = facts.key("key_heads"); !key.empty())
     model.key_heads = fields.optional_integer(key, 1, kMost).value_or(model.heads);
-  }
   model.mlp_width = 4 * model.width;
   if (const std::string key = facts.key("mlp_width"); !key.empty()) {
     const auto width = fields.optional_integer(key, 1, kMost);
@@ -78,11 +77,10 @@ DecoderOptions decoder_options(const JsonFields& fields, Family family) {
 // Sets the method, its options and, if the file gives it, L.
 void read_rope(const json& json, const JsonFields& fields, Family family, ModelConfig& config) {
   const std::vector<RopeConfig> ropes = read_hugging_face(json);
-  if (ropes.size() != 1 || !ropes[0].rotates) {
+  if (ropes.size() != 1 || !ropes[0].rotates)
     fail(kWhere + ": rope_parameters: expected layers that all rotate alike, but got " +
          (ropes[0].rotates ? std::to_string(ropes.size()) + " groups of layers"
                            : "none that rotate"));
-  }
   nlohmann::json options = rotary_options(ropes[0]);
   config.method = "rope";
   config.train_length = trained_length(ropes[0]);
@@ -103,9 +101,8 @@ void read_alibi(const JsonFields& fields, ModelConfig& config) {
   for (const char* field : {"clip_qkv", "softmax_scale"}) {
     if (inner.has(field)) inner.refuse(field, "null: no other is known here");
   }
-  if (inner.optional_number("alibi_bias_max", 1e-6, 1e6).value_or(8) != 8) {
+  if (inner.optional_number("alibi_bias_max", 1e-6, 1e6).value_or(8) != 8)
     inner.refuse("alibi_bias_max", "8, which transformers takes it for whatever it says");
-  }
   config.method = "alibi";
 }
 
@@ -114,23 +111,17 @@ void read_positions(const json& json, const JsonFields& fields, Family family,
   const int64_t length =
       fields.optional_integer(facts_of(family).key("length"), 1, kMost).value_or(0);
   config.train_length = length;
-  switch (family) {
-    case Family::kMpt:
-      return read_alibi(fields, config);
-    case Family::kGpt2:
-      config.method = "learned";
-      config.options = nlohmann::json{{"rows", fields.integer("n_positions", 1, kMost)}}.dump();
-      return;
-    case Family::kSmolLm3:
-      for (const int64_t turns : fields.optional_integers("no_rope_layers", 0, 1)) {
-        if (turns != 0) fields.refuse("no_rope_layers", "0 for every layer");
-      }
-      if (!fields.has("no_rope_layers")) fields.refuse("no_rope_layers", "0 for every layer");
-      config.method = "none";
-      return;
-    default:
-      return read_rope(json, fields, family, config);
+  if (family == Family::kMpt) return read_alibi(fields, config);
+  if (family == Family::kGpt2) {
+    config.method = "learned";
+    config.options = nlohmann::json{{"rows", fields.integer("n_positions", 1, kMost)}}.dump();
+    return;
   }
+  if (family != Family::kSmolLm3) return read_rope(json, fields, family, config);
+  config.method = "none";
+  const std::vector<int64_t> turns = fields.optional_integers("no_rope_layers", 0, 1);
+  if (!fields.has("no_rope_layers") || std::ranges::count(turns, 1) > 0)
+    fields.refuse("no_rope_layers", "0 for every layer");
 }
 
 void read_own_words(const JsonFields& fields, ModelConfig& config) {
@@ -147,11 +138,10 @@ void read_own_words(const JsonFields& fields, ModelConfig& config) {
       own.refuse("pairing", "\"half-split\" or \"interleaved\"");
     }
   }
-  if (config.train_length < 1) {
+  if (config.train_length < 1)
     fail(kWhere +
          ": max_position_embeddings: expected the length that the model was trained with, "
          "but it is missing");
-  }
 }
 
 // MPT's biases end at max_seq_len, and a longer sequence is an error there; alibi is meant for
@@ -179,6 +169,59 @@ json sizes(const ModelConfig& config, const FamilyFacts& facts) {
   add("activation", word_of(model.activation));
   if (facts.head_dim) out["head_dim"] = model.head_dim();
   return out;
+}
+
+int64_t rotary_dim(const ModelConfig& config, const json& options) {
+  return options.at("dim").is_null() ? config.model.head_dim() : options.at("dim").get<int64_t>();
+}
+
+int64_t times(double factor, int64_t length) {
+  return static_cast<int64_t>(std::ceil(factor * static_cast<double>(length)));
+}
+
+// The longest sequence that a fixed stretch is made for.
+int64_t stretched_length(const Stretch& stretch, int64_t train_length) {
+  const double factor = std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.factor; }) return kind.factor;
+        return 1.0;
+      },
+      stretch);
+  return times(factor, train_length);
+}
+
+// The RopeConfig of complete options of rope; an NTK stretch becomes the base that it is equal to.
+// Throws Error for an invalid stretch.
+RopeConfig rope_config_of(const ModelConfig& config, const json& options) {
+  RopeConfig rope{.model_type = "",
+                  .head_dim = config.model.head_dim(),
+                  .rotary_dim = rotary_dim(config, options),
+                  .base = options.at("base").get<double>(),
+                  .max_length = config.train_length};
+  json stretch = options.at("stretch");
+  if (stretch.is_null()) return rope;
+  if (stretch.is_string()) stretch = scaling_of_words(stretch.get<std::string>(), "stretch");
+  rope.scaling = read_scaling(
+      stretch,
+      {.base = rope.base, .pairs = rope.rotary_dim / 2, .original_length = config.train_length},
+      "stretch");
+  const auto* fixed = std::get_if<Stretch>(&rope.scaling.stretch);
+  if (fixed == nullptr) {
+    const auto& dynamic = std::get<DynamicStretch>(rope.scaling.stretch);
+    // The other kinds take max_position_embeddings as the training length.
+    if (dynamic.growth == Growth::kStep)
+      rope.max_length = times(dynamic.factor, config.train_length);
+    return rope;
+  }
+  rope.max_length = stretched_length(*fixed, config.train_length);
+  if (const auto* ntk = std::get_if<Ntk>(fixed); ntk != nullptr && rope.rotary_dim > 2) {
+    const auto dim = static_cast<double>(rope.rotary_dim);
+    rope.base *= std::pow(ntk->factor, dim / (dim - 2));
+    rope.scaling = {};
+  }
+  // ByParts and llama3 are two names of one formula.
+  if (std::holds_alternative<ByParts>(*fixed)) rope.scaling.type = "llama3";
+  return rope;
 }
 
 json with_rope(json out, const ModelConfig& config, const json& options) {
@@ -226,12 +269,11 @@ ReadConfig read_config(const json& json) {
   const ForeignFields fields(json, kWhere);
   const auto type = fields.optional_string("model_type");
   const std::optional<Family> family = type ? family_of(*type) : std::nullopt;
-  if (!family) {
+  if (!family)
     fields.refuse(
         "model_type",
         "one of llama, mistral, smollm3, arcee, stablelm, starcoder2, mpt, gpt2 and sextant");
-  }
-  ReadConfig read{.config = {}, .family = *family};
+  ReadConfig read{.family = *family};
   if (*family == Family::kOwn) {
     if (!json.contains("sextant")) fields.refuse("sextant", "an object");
     read.config = json.at("sextant").get<ModelConfig>();
@@ -243,9 +285,8 @@ ReadConfig read_config(const json& json) {
   read_positions(json, fields, *family, read.config);
   read_own_words(fields, read.config);
   read.one_matrix = fields.optional_flag("tie_word_embeddings").value_or(facts.ties);
-  if (read.one_matrix && read.config.model.tied) {
+  if (read.one_matrix && read.config.model.tied)
     fields.refuse("tie_word_embeddings", "false, as sextant.tied is true");
-  }
   return read;
 }
 
@@ -269,6 +310,38 @@ json write_config(const ModelConfig& config, Family family) {
                     {"tied", config.model.tied},
                     {"pairing", pairing_of(config)}};
   return with_positions(std::move(out), config, family);
+}
+
+std::string rotary_obstacle(const ModelConfig& config, const json& options, bool partial) {
+  const json plain = complete_options("rope", json::object());
+  for (const char* option : {"columns", "sense", "axes", "query_scale", "train"}) {
+    if (options.at(option) != plain.at(option))
+      return std::string("rope's ") + option + " = " + options.at(option).dump() +
+             " has no word there";
+  }
+  const int64_t dim = rotary_dim(config, options);
+  if (!partial && dim != config.model.head_dim())
+    return "a rope of " + std::to_string(dim) + " of " + std::to_string(config.model.head_dim()) +
+           " channels has no architecture there with this norm and activation";
+  const RopeConfig rope = rope_config_of(config, options);
+  if (rope.scaling.is_dynamic() && options.at("dynamic") != "length")
+    return "stretches that go by the text go by its length there (dynamic = \"length\")";
+  try {
+    write_hugging_face(json::object(), {rope}, 4);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+json rotary_options(const RopeConfig& rope) {
+  json options = {{"base", rope.base}};
+  if (rope.rotary_dim != rope.head_dim) options["dim"] = rope.rotary_dim;
+  if (rope.scaling.type != "default") {
+    options["stretch"] = scaling_object(rope);
+    if (rope.scaling.is_dynamic()) options["dynamic"] = "length";
+  }
+  return options;
 }
 
 }  // namespace sextant::hugging_face

@@ -8,13 +8,16 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
+#include "sextant/models/decoder/decoder_options.h"
 #include "sextant/models/hugging_face/family.h"
+#include "sextant/rope_config/rope_config.h"
 
 namespace sextant::hugging_face {
 
 struct ReadConfig {
-  ModelConfig config;
+  ModelConfig config = {};
   Family family = Family::kOwn;
   bool one_matrix = false;  // one matrix is both embedding and unembedding, without a factor
 };
@@ -25,5 +28,13 @@ nlohmann::json write_config(const ModelConfig& config, Family family);
 // Throws an Error that names the field and the expectation: for a model_type of no known family, a
 // feature that this decoder computes differently, or a missing value.
 ReadConfig read_config(const nlohmann::json& json);
+
+// The reason why config.json cannot express these complete options of rope; "" if it can.
+// `partial`: the architecture can rotate a part of each head.
+std::string rotary_obstacle(const ModelConfig& config, const nlohmann::json& options, bool partial);
+
+// The rope options of a RopeConfig. A dynamic stretch depends on the sequence length, as in Hugging
+// Face.
+nlohmann::json rotary_options(const RopeConfig& rope);
 
 }  // namespace sextant::hugging_face

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sextant/models/hugging_face/rotary.h"
+#include "sextant/models/hugging_face/config.h"
 #include "sextant/torch/method.h"
 
 namespace sextant {
@@ -75,23 +75,19 @@ Choice choose_rotary(const ModelConfig& config, const json& options, bool window
 
 Choice choose_window(const ModelConfig& config, const json& options) {
   if (options.at("of") != "rope") return own("only windows over rope have an architecture there");
-  if (!options.at("left").is_null() || options.at("sinks") != 0) {
+  if (!options.at("left").is_null() || options.at("sinks") != 0)
     return own("a window with sinks, or with left, has no architecture there");
-  }
   return choose_rotary(config, complete_options("rope", options.at("options")), true);
 }
 
 Choice choose_alibi(const DecoderOptions& model, const json& options) {
   // transformers' MPT has alibi_bias_max in its configuration but ignores it.
-  if (options != complete_options("alibi", json::object())) {
+  if (options != complete_options("alibi", json::object()))
     return own("transformers has alibi with its default options only");
-  }
-  if (model.norm != Norm::kLayerNorm || model.activation != Activation::kGelu) {
+  if (model.norm != Norm::kLayerNorm || model.activation != Activation::kGelu)
     return own("MPT, which has alibi, has layernorm and gelu");
-  }
-  if (model.mlp_width != 4 * model.width || model.key_heads != model.heads) {
+  if (model.mlp_width != 4 * model.width || model.key_heads != model.heads)
     return own("MPT, which has alibi, has an mlp_width of 4 widths and as many key_heads as heads");
-  }
   return {Family::kMpt, ""};
 }
 
@@ -124,9 +120,8 @@ Choice choose_family(const ModelConfig& config) {
     return own(config.method + " is an encoding of one's own");
   const json options = complete_options(config.method, json::parse(config.options));
   const DecoderOptions& model = config.model;
-  if (!model.causal || model.padding >= 0) {
+  if (!model.causal || model.padding >= 0)
     return own("transformers has no bidirectional architecture with norms before each layer");
-  }
   if (config.memory > 0) return own("a memory of segments has no architecture there");
   if (config.method == "rope") return choose_rotary(config, options, false);
   if (config.method == "window") return choose_window(config, options);

@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-#include "sextant/models/config.h"
+#include "sextant/models/decoder/decoder_options.h"
 
 namespace sextant::hugging_face {
 

@@ -19,9 +19,8 @@ class Layout {
   std::vector<TensorMapping> all(int64_t position_rows, bool one_matrix) && {
     const std::vector<int64_t> tokens = {model_.vocabulary, model_.width};
     apply(name_of("embedding"), "embedding", tokens, model_.tied ? Form::kScaled : Form::kRows);
-    if (const std::string positions = name_of("positions"); !positions.empty()) {
+    if (const std::string positions = name_of("positions"); !positions.empty())
       apply(positions, "position.position_embeddings.weight", {position_rows, model_.width});
-    }
     for (int64_t n = 0; n < model_.layers; ++n) layer(n);
     norm(name_of("final_norm"), "final_norm");
     apply(one_matrix ? name_of("embedding") : "lm_head", model_.tied ? "embedding" : "unembedding",
@@ -83,9 +82,8 @@ class Layout {
   void attention_in(const std::string& theirs, const std::string& parameter) {
     const int64_t query_rows = model_.heads * model_.head_dim();
     const int64_t key_rows = model_.key_heads * model_.head_dim();
-    if (const std::string joined = name_of("attention"); !joined.empty()) {
+    if (const std::string joined = name_of("attention"); !joined.empty())
       return matrix(theirs + joined, parameter, query_rows + 2 * key_rows, model_.width);
-    }
     const std::string attention = theirs + "self_attn.";
     apply(attention + "q_proj", parameter, {query_rows, model_.width}, turned_);
     apply(attention + "k_proj", parameter, {key_rows, model_.width}, turned_, query_rows);

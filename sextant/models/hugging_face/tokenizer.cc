@@ -2,14 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sextant/base/unicode.h"
+
 namespace sextant::hugging_face {
 namespace {
-
-// Encodes in UTF-8; code points up to U+0143.
-std::string utf8(unsigned code) {
-  if (code < 0x80) return {static_cast<char>(code)};
-  return {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
-}
 
 bool is_printable(int byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
@@ -19,10 +15,11 @@ bool is_printable(int byte) {
 
 std::string byte_tokenizer() {
   nlohmann::json vocabulary;
-  unsigned next = 0x100;
+  char32_t next = 0x100;
   for (int byte = 0; byte < kByteTokens; ++byte) {
-    const unsigned code = is_printable(byte) ? static_cast<unsigned>(byte) : next++;
-    vocabulary[utf8(code)] = byte;
+    std::string character;
+    append_utf8(character, is_printable(byte) ? static_cast<char32_t>(byte) : next++);
+    vocabulary[character] = byte;
   }
   const nlohmann::json bytes = {{"type", "ByteLevel"},
                                 {"add_prefix_space", false},

@@ -1,4 +1,4 @@
-#include "sextant/lab/report/claim.h"
+#include "sextant/lab/report/claims.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,9 +7,8 @@
 #include "sextant/chart/report.h"
 #include "sextant/lab/report/advice.h"
 #include "sextant/lab/report/findings.h"
-#include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
-#include "sextant/lab/report/tables.h"
+#include "sextant/lab/report/result_table.h"
 #include "tests/lab/arm_results.h"
 
 namespace sextant::lab {

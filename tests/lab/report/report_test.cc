@@ -13,9 +13,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/lab/report/claims.h"
-#include "sextant/lab/report/page.h"
-#include "sextant/lab/report/pictures.h"
-#include "sextant/lab/report/tables.h"
+#include "sextant/lab/report/result_table.h"
 #include "tests/lab/arm_results.h"
 #include "tests/lab/temporary_folder.h"
 
@@ -191,7 +189,7 @@ TEST(ScoresByDistance, HaveTheMeanOverHeadsInTheirBand) {
   const Findings findings = findings_of(all, settings_of_results());
   std::vector<const MethodResult*> methods;
   for (const MethodResult& method : findings.methods) methods.push_back(&method);
-  const chart::LineChart chart = scores_by_distance(methods, settings_of_results(), "title");
+  const chart::LineChart chart = scores_by_distance(methods, settings_of_results());
   ASSERT_EQ(chart.series.size(), 2);
   EXPECT_EQ(chart.series[0].name, "rope");
   EXPECT_THAT(chart.series[0].x, testing::ElementsAre(1, 2)) << "3 is not seen";

@@ -8,12 +8,11 @@
 #include <cmath>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/markdown.h"
+#include "sextant/chart/report.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/report/claims.h"
-#include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
-#include "sextant/lab/run/survey_arms.h"
+#include "sextant/lab/run/hand_out.h"
 #include "tests/lab/arm_results.h"
 #include "tests/lab/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "sextant/lab/report/tables.h"
+#include "sextant/lab/report/result_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "sextant/base/error.h"
-#include "sextant/chart/markdown.h"
+#include "sextant/chart/report.h"
 #include "sextant/lab/report/model_report.h"
 
 namespace sextant::lab {

@@ -10,7 +10,7 @@
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/arms.h"
 #include "sextant/lab/report/report.h"
-#include "sextant/lab/run/survey_arms.h"
+#include "sextant/lab/run/hand_out.h"
 #include "tests/lab/arm_results.h"
 #include "tests/lab/temporary_folder.h"
 

@@ -11,7 +11,7 @@
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
 #include "sextant/lab/plan/arms.h"
-#include "sextant/lab/report/claim.h"
+#include "sextant/lab/report/claims.h"
 #include "sextant/lab/run/training_state.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "sextant/models/decoder/decoder.h"

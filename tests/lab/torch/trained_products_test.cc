@@ -1,4 +1,4 @@
-#include "sextant/lab/torch/trained_products.h"
+#include "sextant/lab/torch/probe_encoding.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

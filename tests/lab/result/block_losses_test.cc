@@ -1,4 +1,4 @@
-#include "sextant/lab/result/records.h"
+#include "sextant/lab/result/block_losses.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
