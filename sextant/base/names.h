@@ -15,9 +15,8 @@ using Names = std::array<std::pair<T, const char*>, N>;
 
 template <class T, size_t N>
 const char* name_in(const Names<T, N>& names, T value) {
-  for (const auto& [known, name] : names) {
+  for (const auto& [known, name] : names)
     if (known == value) return name;
-  }
   return "";
 }
 

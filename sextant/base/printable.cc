@@ -53,9 +53,8 @@ std::string printable_lines(std::string_view text) { return without_hidden(text,
 
 std::string printable_message(std::string_view text) {
   std::string out = printable_lines(text);
-  for (size_t end = out.find('\n'); end != std::string::npos; end = out.find('\n', end + 1)) {
+  for (size_t end = out.find('\n'); end != std::string::npos; end = out.find('\n', end + 1))
     if (end + 1 < out.size() && out.compare(end + 1, 2, "  ") != 0) out.insert(end + 1, "  ");
-  }
   return out;
 }
 

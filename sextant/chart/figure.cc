@@ -61,9 +61,8 @@ std::string png(const AnyChart& chart, double zoom) {
 }
 
 Format format(const std::string& name) {
-  for (size_t i = 0; i < kNames.size(); ++i) {
+  for (size_t i = 0; i < kNames.size(); ++i)
     if (name == kNames[i]) return static_cast<Format>(i);
-  }
   fail("figure: format: expected svg, png, csv or npy, but got \"" + name + "\"");
 }
 

@@ -188,9 +188,8 @@ class Sketch {
     }
     size_t last = strokes_[i].front().front();
     for (const auto& stroke : strokes_[i]) {
-      for (const size_t k : stroke) {
+      for (const size_t k : stroke)
         if (series.x[k] <= layout_.x.high) last = k;
-      }
     }
     end.x = std::clamp(place_x(series.x[last]), plot_.left, plot_.right());
     const double y = place_y(series.y[last]);

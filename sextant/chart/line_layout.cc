@@ -171,9 +171,8 @@ void keep(std::span<const double> y, size_t first, size_t last, std::vector<size
     if (y[i] < y[least]) least = i;
     if (y[i] > y[greatest]) greatest = i;
   }
-  for (const size_t i : {first, std::min(least, greatest), std::max(least, greatest), last}) {
+  for (const size_t i : {first, std::min(least, greatest), std::max(least, greatest), last})
     if (out.empty() || out.back() < i) out.push_back(i);
-  }
 }
 
 }  // namespace

@@ -62,9 +62,8 @@ int run(std::vector<std::string> words, const File& in, const File& out, const F
   ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return 127;
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
+  while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return 127;
-  }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 

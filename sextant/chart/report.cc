@@ -45,18 +45,16 @@ std::string_view css_of(Tone tone) {
 
 // Whether a column holds any numbers: it is then right-aligned, and so is its heading.
 bool holds_numbers(const Table& table, size_t column) {
-  for (const auto& row : table.rows) {
+  for (const auto& row : table.rows)
     if (!std::isnan(row[column].value)) return true;
-  }
   return false;
 }
 
 // Whether a column holds text that is too long for one line in a table: it then wraps.
 bool holds_sentences(const Table& table, size_t column) {
   constexpr size_t kLongest = 24;  // characters
-  for (const auto& row : table.rows) {
+  for (const auto& row : table.rows)
     if (std::isnan(row[column].value) && row[column].text.size() > kLongest) return true;
-  }
   return false;
 }
 

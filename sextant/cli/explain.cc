@@ -31,9 +31,8 @@ void plot(const Subject& subject, const std::filesystem::path& folder, bool say)
   std::string name = "wavelengths";
   // Layer names come from a file, so only ASCII letters and underscores are used in the path.
   if (!layers.empty()) name += '-';
-  for (const char c : layers) {
+  for (const char c : layers)
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_') name += c;
-  }
   for (const auto& path : write_figure(wavelengths(subject), folder / name, kFormats)) {
     if (say) lab::print("{}\n", path.string());
   }

@@ -26,9 +26,8 @@ std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
     fail(fmt::format("extend: --length: expected a multiple of the training length, {}, but got {}",
                      trained, length));
   std::vector<int64_t> lengths;
-  for (int64_t n = trained; n < length; n *= 2) {
+  for (int64_t n = trained; n < length; n *= 2)
     if (length % n == 0) lengths.push_back(n);
-  }
   lengths.push_back(length);
   return lengths;
 }
@@ -115,9 +114,8 @@ void check_choice(const ExtendOptions& options,
 const lab::StretchCandidate& candidate_to_write(const ExtendOptions& options,
                                                 const lab::Extension& extension,
                                                 const lab::Recommendation& recommendation) {
-  for (const lab::MeasuredCandidate& one : extension.candidates) {
+  for (const lab::MeasuredCandidate& one : extension.candidates)
     if (one.candidate.name == options.choose) return one.candidate;
-  }
   const size_t best = recommendation.writable.value_or(recommendation.best);
   return extension.candidates.at(best).candidate;
 }

@@ -43,9 +43,8 @@ auto usage(Action action) {
 
 std::vector<chart::Format> with_data(const std::vector<std::string>& names, chart::Format data) {
   std::vector<chart::Format> formats = {data};
-  for (const std::string& name : names) {
+  for (const std::string& name : names)
     if (chart::format(name) != data) formats.push_back(chart::format(name));
-  }
   return formats;
 }
 
@@ -80,9 +79,8 @@ void print_numbers(const NumberTable& table) {
 }
 
 void plot(const PlottedMethod& method, MethodCommandLine& request) {
-  for (const auto& [name, option] : request.options) {
+  for (const auto& [name, option] : request.options)
     if (option->count() > 0) request.plot.typed.insert(name);
-  }
   const auto [label, figures] = usage([&] {
     const ChosenPlot chosen = choose_plot(method, request.plot);
     return std::pair(chosen.label, chosen.method.figures(PlotValues(method.name, chosen.texts)));
@@ -93,9 +91,8 @@ void plot(const PlottedMethod& method, MethodCommandLine& request) {
         std::visit([&](const auto& chart) { return write(chart, request, stem); }, figure.chart);
     for (const std::filesystem::path& path : paths) lab::print("{}\n", path.string());
   }
-  for (const Figure& figure : figures) {
+  for (const Figure& figure : figures)
     if (const auto* table = std::get_if<NumberTable>(&figure.chart)) print_numbers(*table);
-  }
 }
 
 // `words` is the method's name, with options as NAME:OPTION=VALUE.

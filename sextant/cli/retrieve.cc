@@ -86,9 +86,8 @@ void check_tokenizer(const fs::path& folder) {
 // Letters, digits, dots and dashes of a URL or a name, for the name of a folder.
 std::string folder_name(std::string text) {
   text = text.substr(text.find("://") == std::string::npos ? 0 : text.find("://") + 3);
-  for (char& c : text) {
+  for (char& c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
-  }
   while (text.ends_with('-')) text.pop_back();
   return text;
 }

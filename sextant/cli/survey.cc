@@ -141,13 +141,11 @@ void complete(Options& options, const CLI::App& command) {
   const std::vector<lab::Setting> table = lab::settings_table(settings);
   if (options.smoke) {
     if (!is_given("--out")) options.directory = "runs/smoke";
-    for (const lab::Setting& row : table) {
+    for (const lab::Setting& row : table)
       if (row.smoke && !is_given(row.option())) *std::get<int64_t*>(row.member) = *row.smoke;
-    }
   }
-  for (const lab::Setting& row : table) {
+  for (const lab::Setting& row : table)
     if (row.follow != nullptr && !is_given(row.option())) row.follow(settings);
-  }
   settings.model.norm = norm(options.norm);
   settings.model.activation = activation(options.activation);
 }

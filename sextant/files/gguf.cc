@@ -85,37 +85,21 @@ std::string shown(const std::string& name) {
 }
 
 GgufValue scalar(Reader& in, uint32_t type, const std::string& what) {
-  switch (type) {
-    case kUint8:
-      return uint64_t{in.number<uint8_t>(what)};
-    case kInt8:
-      return int64_t{in.number<int8_t>(what)};
-    case kUint16:
-      return uint64_t{in.number<uint16_t>(what)};
-    case kInt16:
-      return int64_t{in.number<int16_t>(what)};
-    case kUint32:
-      return uint64_t{in.number<uint32_t>(what)};
-    case kInt32:
-      return int64_t{in.number<int32_t>(what)};
-    case kUint64:
-      return in.number<uint64_t>(what);
-    case kInt64:
-      return in.number<int64_t>(what);
-    case kFloat32:
-      return double{in.number<float>(what)};
-    case kFloat64:
-      return in.number<double>(what);
-    case kString:
-      return in.text(what);
-    case kBool: {
-      const auto flag = in.number<uint8_t>(what);
-      if (flag > 1) in.bad(what, "0 or 1");
-      return flag == 1;
-    }
-    default:
-      in.bad(what, "a type from 0 to 12, but got " + std::to_string(type));
-  }
+  if (type == kUint8) return uint64_t{in.number<uint8_t>(what)};
+  if (type == kInt8) return int64_t{in.number<int8_t>(what)};
+  if (type == kUint16) return uint64_t{in.number<uint16_t>(what)};
+  if (type == kInt16) return int64_t{in.number<int16_t>(what)};
+  if (type == kUint32) return uint64_t{in.number<uint32_t>(what)};
+  if (type == kInt32) return int64_t{in.number<int32_t>(what)};
+  if (type == kUint64) return in.number<uint64_t>(what);
+  if (type == kInt64) return in.number<int64_t>(what);
+  if (type == kFloat32) return double{in.number<float>(what)};
+  if (type == kFloat64) return in.number<double>(what);
+  if (type == kString) return in.text(what);
+  if (type != kBool) in.bad(what, "a type from 0 to 12, but got " + std::to_string(type));
+  const auto flag = in.number<uint8_t>(what);
+  if (flag > 1) in.bad(what, "0 or 1");
+  return flag == 1;
 }
 
 GgufArray array(Reader& in, const std::string& what) {

@@ -267,9 +267,8 @@ const json* JsonFields::optional_object(const std::string& name) const {
 
 std::vector<std::string> JsonFields::unrequested() const {
   std::vector<std::string> names;
-  for (const auto& item : object_.items()) {
+  for (const auto& item : object_.items())
     if (!was_requested(item.key()) && has(item.key())) names.push_back(item.key());
-  }
   return names;
 }
 

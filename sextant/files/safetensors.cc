@@ -44,9 +44,8 @@ std::optional<uint64_t> checked_bytes(uint64_t element, std::span<const int64_t>
 }
 
 uint64_t element_bytes(const std::string& tensor, const std::string& dtype) {
-  for (const auto& [name, bytes] : kTypes) {
+  for (const auto& [name, bytes] : kTypes)
     if (name == dtype) return bytes;
-  }
   wrong_tensor(tensor, "dtype: expected one of safetensors' types, but got " + dtype);
 }
 

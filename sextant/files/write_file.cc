@@ -166,9 +166,8 @@ void write_files(std::span<const NewFile> files) {
     temporary.write(file.bytes);
     temporary.flush();
   }
-  for (const NewFile& file : files) {
+  for (const NewFile& file : files)
     if (is_stream(file.path)) write_stream(file.path, file.bytes);
-  }
   for (Temporary& temporary : written) temporary.become_target();
   for (const Temporary& temporary : written) temporary.flush_folder();
 }

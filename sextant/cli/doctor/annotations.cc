@@ -247,9 +247,8 @@ const Key* deciding_key(const std::vector<Key>& keys, const ConfigFinding& findi
   const std::string said = finding.field + " " + finding.cause + " " + finding.got;
   for (const auto& [phrase, names] : kDeciding) {
     if (said.find(phrase) == std::string::npos) continue;
-    for (const std::string& name : words_of(names)) {
+    for (const std::string& name : words_of(names))
       if (const Key* key = find_key(keys, name, place)) return key;
-    }
   }
   return nullptr;
 }

@@ -85,12 +85,10 @@ bool concerns(const ConfigFinding& found, const RopeConfig& group, int64_t layer
 
 std::string verdict_of(const ConfigComparison& result, const RopeConfig& group, int64_t layer) {
   std::set<std::string> fields;
-  for (const ConfigFinding& found : result.findings) {
+  for (const ConfigFinding& found : result.findings)
     if (concerns(found, group, layer)) fields.insert(found.field);
-  }
-  for (const Unjudged& unjudged : result.unjudged) {
+  for (const Unjudged& unjudged : result.unjudged)
     if (std::ranges::count(unjudged.layers, layer) > 0) fields.insert("not judged");
-  }
   return fields.empty() ? "ok" : fmt::format("{}", fmt::join(fields, ", "));
 }
 
@@ -180,9 +178,8 @@ std::string DoctorReport::facts_text() const {
   std::string text;
   for (const char* status : {"as configured", "differs", "not measured"}) {
     std::vector<std::string> names;
-    for (const JudgedFact& fact : facts) {
+    for (const JudgedFact& fact : facts)
       if (fact.status == status) names.push_back(fact.fact);
-    }
     if (names.empty()) continue;
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", fmt::join(names, ", "), status);
   }
@@ -274,9 +271,8 @@ std::string json_text(const DoctorReport& report) {
   using nlohmann::json;
   json layers = report.rows, findings = report.result.findings, versions = json::object();
   for (json& row : layers) {
-    for (const char* unknown : {"base", "scale"}) {
+    for (const char* unknown : {"base", "scale"})
       if (row[unknown] == 0) row[unknown] = nullptr;
-    }
   }
   for (size_t n = 0; n < findings.size(); ++n)
     findings[n]["severity"] = severity_of(report.result.findings[n]);

@@ -135,7 +135,8 @@ chart::Panels distance_panels(const PlotSubject& subject, const std::vector<Prod
 
 NumberTable explained_by_distance(const std::vector<Product>& products, int64_t count) {
   NumberTable table = {.title = "share of the variance of p_i W_q W_k^T p_j that distance explains",
-                       .columns = {"past", "all"}};
+                       .columns = {"past", "all"},
+                       .rows = {}};
   for (const Product& product : products)
     table.rows.push_back(
         {product.name,

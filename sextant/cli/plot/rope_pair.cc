@@ -23,9 +23,8 @@ double frequency_of(const Spectrum& spectrum, size_t pair) {
 
 // The fastest pair with at most this share of a rotation within `length`, else the slowest.
 size_t slow_pair(const Spectrum& spectrum, int64_t length, double share) {
-  for (size_t pair = 0; pair < spectrum.pairs.size(); ++pair) {
+  for (size_t pair = 0; pair < spectrum.pairs.size(); ++pair)
     if (frequency_of(spectrum, pair) * static_cast<double>(length) <= share * kCircle) return pair;
-  }
   return spectrum.pairs.size() - 1;
 }
 
@@ -34,9 +33,8 @@ chart::PlaneChart::Series points(const Turns& frequency, const std::vector<int64
                                  int64_t low, int64_t high) {
   chart::PlaneChart::Series out;
   std::vector<int64_t> inside;
-  for (const int64_t position : positions) {
+  for (const int64_t position : positions)
     if (position >= low && position < high) inside.push_back(position);
-  }
   if (inside.empty()) return out;
   const size_t every = (inside.size() + kMostPoints - 1) / kMostPoints;
   for (size_t n = 0; n < inside.size(); n += every) {
@@ -166,9 +164,8 @@ chart::PlaneChart pairs_chart(const PlotSubject& subject, const TwoSpectra& spec
   chart::PlaneChart chart = plane(subject, spectra, "a fast, a middle and a slow pair");
   const std::vector<double> shares = kept(spectra);
   size_t middle = slow / 2;
-  for (size_t f = 0; f < shares.size(); ++f) {
+  for (size_t f = 0; f < shares.size(); ++f)
     if (std::abs(shares[f] - 0.5) < std::abs(shares[middle] - 0.5)) middle = f;
-  }
   for (const size_t pair : {size_t{0}, middle, slow}) {
     const double share = shares[pair], frequency = frequency_of(spectra.stretched, pair);
     const std::string words = share > 0.9999   ? "kept"

@@ -30,9 +30,8 @@ constexpr size_t kFewestParts = 20;
 std::vector<fs::path> files_of(const fs::path& path) {
   if (!fs::is_directory(path)) return {path};
   std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path))
     if (entry.is_regular_file()) files.push_back(entry.path());
-  }
   return files;
 }
 
@@ -199,9 +198,8 @@ std::vector<fs::path> default_text() {
   }
   std::vector<fs::path> files;
   if (!sources.empty()) {
-    for (const fs::path& file : files_of(sources)) {
+    for (const fs::path& file : files_of(sources))
       if (file.string().ends_with(".rst.txt")) files.push_back(file);
-    }
   }
   if (files.empty())
     fail(

@@ -232,9 +232,8 @@ std::vector<std::string> default_methods(Objective objective) {
   std::vector<std::string> methods{"none", "sinusoidal", "learned", "rope", "alibi", "t5", "shaw"};
   // Dynamic stretches rotate all keys again for each query beyond L, so a test takes several times
   // as long as that of another stretch. They are tested only on request.
-  for (const std::string& name : stretches()) {
+  for (const std::string& name : stretches())
     if (!name.starts_with("dynamic-")) methods.push_back(name);
-  }
   return methods;
 }
 

@@ -49,9 +49,8 @@ void check_architecture(const std::string& command, const fs::path& path, const 
   const json names = config.value("architectures", json());
   if (!names.is_array() || names.empty() || !names[0].is_string()) return;
   const auto name = names[0].get<std::string>();
-  for (const char* kind : {"ForCausalLM", "LMHeadModel", "ForConditionalGeneration"}) {
+  for (const char* kind : {"ForCausalLM", "LMHeadModel", "ForConditionalGeneration"})
     if (name.ends_with(kind)) return;
-  }
   refuse(command, path / "config.json",
          "architectures: expected a causal language model (...ForCausalLM), but got " + name);
 }
@@ -62,9 +61,8 @@ std::vector<fs::path> weight_files(const std::string& command, const fs::path& f
     const json map = object_of(folder / kIndexFile).value("weight_map", json());
     std::set<std::string> names;
     if (map.is_object()) {
-      for (const json& name : map) {
+      for (const json& name : map)
         if (name.is_string()) names.insert(name.get<std::string>());
-      }
     }
     if (names.empty()) refuse(command, folder / kIndexFile, "expected a weight_map with files");
     std::vector<fs::path> files;

@@ -20,9 +20,8 @@ json without_parts(json identity) {
 
 bool has_wanted_options(const json& identity, const json& wanted, const OptionDefaults& defaults) {
   const json &given = identity.at(kOptions), &options = wanted.at(kOptions);
-  for (const auto& option : options.items()) {
+  for (const auto& option : options.items())
     if (!given.contains(option.key()) || given.at(option.key()) != option.value()) return false;
-  }
   if (given.size() == options.size()) return true;
   if (!defaults) return false;
   const json by_default = json::parse(defaults(identity.at("method").get<std::string>()));

@@ -106,37 +106,33 @@ class Converter {
   json convert(const toml::value& value, const std::string& key, int depth = 0) const {
     if (depth > kDeepestJson)
       wrong(value, key, fmt::format("at most {} lists and tables within each other", kDeepestJson));
-    switch (value.type()) {
-      case toml::value_t::boolean:
-        return value.as_boolean();
-      case toml::value_t::integer:
-        // toml11 3 takes a number out of range for the nearest one.
-        if (value.as_integer() == INT64_MAX || value.as_integer() == INT64_MIN)
-          wrong(value, key, "an integer of 64 bits");
-        // Counts are unsigned, as in the JSON reader.
-        if (value.as_integer() >= 0) return static_cast<uint64_t>(value.as_integer());
-        return value.as_integer();
-      case toml::value_t::floating:
-        if (!(std::fabs(value.as_floating()) < DBL_MAX)) wrong(value, key, "a finite number");
-        return value.as_floating();
-      case toml::value_t::string:
-        return content(value.as_string());
-      case toml::value_t::array: {
-        json array = json::array();
-        for (const toml::value& element : value.as_array())
-          array.push_back(convert(element, key, depth + 1));
-        return array;
-      }
-      case toml::value_t::table: {
-        json object = json::object();
-        for (const auto& [name, element] : value.as_table())
-          object[name] =
-              convert(element, key.empty() ? name : fmt::format("{}.{}", key, name), depth + 1);
-        return object;
-      }
-      default:
-        wrong(value, key, "a number, a word, a list or a table");
+    if (value.is_boolean()) return value.as_boolean();
+    if (value.is_string()) return content(value.as_string());
+    if (value.is_integer()) {
+      // toml11 3 takes a number out of range for the nearest one.
+      if (value.as_integer() == INT64_MAX || value.as_integer() == INT64_MIN)
+        wrong(value, key, "an integer of 64 bits");
+      // Counts are unsigned, as in the JSON reader.
+      if (value.as_integer() >= 0) return static_cast<uint64_t>(value.as_integer());
+      return value.as_integer();
     }
+    if (value.is_floating()) {
+      if (!(std::fabs(value.as_floating()) < DBL_MAX)) wrong(value, key, "a finite number");
+      return value.as_floating();
+    }
+    if (value.is_array()) {
+      json array = json::array();
+      for (const toml::value& element : value.as_array())
+        array.push_back(convert(element, key, depth + 1));
+      return array;
+    }
+    if (!value.is_table()) wrong(value, key, "a number, a word, a list or a table");
+    json object = json::object();
+    for (const auto& [name, element] : value.as_table()) {
+      const std::string inner = key.empty() ? name : fmt::format("{}.{}", key, name);
+      object[name] = convert(element, inner, depth + 1);
+    }
+    return object;
   }
 
  private:

@@ -167,9 +167,8 @@ class Answer {
 
   std::string forgetting() const {
     std::vector<Candidate> candidates;
-    for (const Candidate& one : ranking_.holding) {
+    for (const Candidate& one : ranking_.holding)
       if (!one.retrieves()) candidates.push_back(one);
-    }
     if (ranking_.retrieving.empty() || candidates.empty()) return "";
     return fmt::format("- Loss alone misleads: it also holds for {}, which do{} not find the {}.\n",
                        list_of(candidates), candidates.size() == 1 ? "es" : "", far_pairs());
@@ -220,9 +219,8 @@ std::string Advice::answer() const {
 
 std::string advice_text(const Advice& advice) {
   std::string text;
-  for (const std::string& sentence : {advice.train, advice.stretch}) {
+  for (const std::string& sentence : {advice.train, advice.stretch})
     if (!sentence.empty()) text += sentence + "\n";
-  }
   if (!text.empty()) text += "\n" + advice.details + "\n";
   // Markdown of the HTML report.
   std::erase_if(text, [](char sign) { return sign == '*' || sign == '`'; });

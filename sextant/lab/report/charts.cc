@@ -39,9 +39,8 @@ std::vector<Part> parts_of(Part drawn) {
 // The methods with results on text that `wanted` accepts.
 Part drawn_of(const Findings& findings, const auto& wanted) {
   Part drawn;
-  for (const MethodResult& method : findings.methods) {
+  for (const MethodResult& method : findings.methods)
     if (!method.seeds.empty() && wanted(method)) drawn.push_back(&method);
-  }
   return drawn;
 }
 

@@ -62,18 +62,16 @@ class ArmFinder {
       if (identities_[n] != *wanted) continue;
       if (found == nullptr || methods_[n]->label == arm) found = methods_[n];
     }
-    for (size_t n = 0; n < methods_.size() && found == nullptr; ++n) {
+    for (size_t n = 0; n < methods_.size() && found == nullptr; ++n)
       if (is_wanted(identities_[n], *wanted, defaults_)) found = methods_[n];
-    }
     return found;
   }
 
  private:
   const Arm* trained_for(const Arm& arm, std::span<const MethodResult> methods) const {
     for (const MethodResult& method : methods) {
-      for (const ArmResult& seed : method.*arms_) {
+      for (const ArmResult& seed : method.*arms_)
         if (seed.arm.name() == arm.weights_from) return &seed.arm;
-      }
     }
     return nullptr;
   }
@@ -225,9 +223,8 @@ std::optional<MadeArm> made(const std::string& text, Task task, const Settings& 
     if (arm.task == task && arm.label == text) found = MadeArm{.arm = arm};
   }
   if (!found) return {};
-  for (const Arm& arm : arms) {
+  for (const Arm& arm : arms)
     if (arm.name() == found->arm.weights_from) found->trained = arm;
-  }
   return found;
 }
 
@@ -244,9 +241,8 @@ std::vector<CheckedClaim> check_claims(std::span<const MethodResult> methods,
     for (const Claim& claim : subject.claims) {
       if (claim.objective != settings.objective) continue;
       const ArmFinder& finder = is_on_retrieval(claim.measure) ? on_pairs : on_text;
-      for (const ClaimedArms& named : instances(claim, arms)) {
+      for (const ClaimedArms& named : instances(claim, arms))
         if (auto found = checked(claim, finder, named, settings)) all.push_back(*found);
-      }
     }
   }
   return all;

@@ -81,9 +81,8 @@ chart::Section claims_section(std::span<const Findings* const> surveys,
     return question.empty() || chart::slug(checked.claim.question).starts_with(question);
   };
   std::vector<const Findings*> named;
-  for (const Findings* const survey : surveys) {
+  for (const Findings* const survey : surveys)
     if (std::ranges::any_of(survey->claims, is_asked)) named.push_back(survey);
-  }
   if (named.empty() && question.empty()) return section;
   if (named.empty()) {
     std::string known;

@@ -59,9 +59,8 @@ std::optional<Sample> sliding_at(const AtLength* at) {
 // that begin there or later.
 double share_from(const std::vector<double>& at_distance, int64_t distance) {
   double share = 0;
-  for (size_t bin = 1; bin < at_distance.size(); ++bin) {
+  for (size_t bin = 1; bin < at_distance.size(); ++bin)
     if (int64_t{1} << (bin - 1) >= distance) share += at_distance[bin];
-  }
   return share;
 }
 

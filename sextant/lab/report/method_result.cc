@@ -149,9 +149,8 @@ std::vector<MethodResult> grouped(std::span<const ArmResult> results) {
     if (found == methods.end())
       found = methods.insert(
           methods.end(), {.label = result.arm.label, .drop_channels = result.arm.drop_channels});
-    for (const ArmResult& other : results) {
+    for (const ArmResult& other : results)
       if (other.arm.name() == result.arm.weights_from) found->base = other.arm.label;
-    }
     const bool pairs = !is_on_text(result.arm.task);
     if (!result.diverged) {
       (pairs ? found->pairs : found->seeds).push_back(result);
@@ -173,9 +172,8 @@ const LossMeans& MethodResult::losses_at(int64_t length) const {
 }
 
 std::optional<MeanInterval> MethodResult::accuracy_at(int64_t length, int64_t distance) const {
-  for (const AccuracyMean& at : accuracies) {
+  for (const AccuracyMean& at : accuracies)
     if (at.length == length && at.distance == distance) return at.accuracy;
-  }
   return {};
 }
 
@@ -191,9 +189,8 @@ std::optional<MeanInterval> MethodResult::mean_accuracy_at(int64_t length) const
     if (count > 0) values.push_back(sum / count);
   }
   if (values.empty()) {  // only means were kept
-    for (const AccuracyMean& at : accuracies) {
+    for (const AccuracyMean& at : accuracies)
       if (at.length == length) values.push_back(at.accuracy.mean);
-    }
     if (!values.empty()) return MeanInterval{.mean = interval95(values).mean};
     return {};
   }

@@ -52,9 +52,8 @@ chart::Section tables_section(const Findings& findings, size_t seeds) {
     if (!one.rows.empty()) section.blocks.emplace_back(report_table(one));
   };
   add(comparison(findings, ""));
-  for (const MethodResult& method : findings.methods) {
+  for (const MethodResult& method : findings.methods)
     if (method.is_base && !method.losses.empty()) add(comparison(findings, method.label));
-  }
   for (const ResultTable& one : tables(findings)) add(one);
   section.blocks.emplace_back(chart::Details{
       .summary = "How to read the tables",

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "sextant/base/error.h"
 
@@ -31,6 +33,15 @@ std::vector<std::string> bin_names(size_t bins) {
   return names;
 }
 
+// The map, with as many cells as names and room for its rows.
+HeatMap by_name(HeatMap map) {
+  map.rows.count = std::ssize(map.rows.names);
+  map.columns.count = std::ssize(map.columns.names);
+  map.width = 760;
+  map.height = 130 + 22 * static_cast<int>(map.rows.count);
+  return map;
+}
+
 HeatMap attention_by_distance(const Findings& findings, int64_t length) {
   const Settings& settings = findings.settings;
   HeatMap map{.title = fmt::format("Attention of the {} by distance, sequences of {}",
@@ -53,11 +64,8 @@ HeatMap attention_by_distance(const Findings& findings, int64_t length) {
     row.resize(bins, 0);
     map.values.insert(map.values.end(), row.begin(), row.end());
   }
-  map.rows.count = static_cast<int64_t>(rows.size());
-  map.columns = {.count = static_cast<int64_t>(bins), .names = bin_names(bins)};
-  map.width = 760;
-  map.height = 130 + 22 * static_cast<int>(rows.size());
-  return map;
+  map.columns.names = bin_names(bins);
+  return by_name(std::move(map));
 }
 
 // Rows as one row-major array of this many columns; shorter rows are filled with NaN.
@@ -92,9 +100,8 @@ HeatMap attention_map(const MethodResult& method, const Pictures& pictures,
   const size_t count = pictures.attention.size();
   map.rows = map.columns = cells(count, pictures.cell);
   map.values = filled(pictures.attention, count);
-  for (double& value : map.values) {
+  for (double& value : map.values)
     if (std::isfinite(value)) value = std::max(value, kLeast);
-  }
   return map;
 }
 
@@ -149,11 +156,7 @@ HeatMap explained_map(const Findings& findings) {
       map.values.push_back(sum / static_cast<double>(method.seeds.size()));
     }
   }
-  map.rows.count = static_cast<int64_t>(map.rows.names.size());
-  map.columns.count = static_cast<int64_t>(map.columns.names.size());
-  map.width = 760;
-  map.height = 130 + 22 * static_cast<int>(map.rows.count);
-  return map;
+  return by_name(std::move(map));
 }
 
 // Cells of tiles with a gap of one cell between them: the middle of each has its number.

@@ -226,9 +226,8 @@ std::string results_csv(const Findings& findings) {
 }
 
 std::optional<MeanInterval LossMeans::*> loss_measure(const std::string& name) {
-  for (const LossMeasure& one : kMeasures) {
+  for (const LossMeasure& one : kMeasures)
     if (name == one.name) return one.of_method;
-  }
   return {};
 }
 

@@ -32,9 +32,8 @@ Methods shared_methods(Surveys surveys) {
   Labels bases{""};
   Methods methods;
   const Findings& last = surveys.back().findings;
-  for (const MethodResult& method : last.methods) {
+  for (const MethodResult& method : last.methods)
     if (method.is_base) bases.push_back(method.label);
-  }
   for (const std::string& base : bases) {
     for (const ResultTable::Row& row : comparison(last, base).rows) {
       const MethodResult* const method = find(surveys.back(), row.label);

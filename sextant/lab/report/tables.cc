@@ -21,9 +21,8 @@ using Methods = std::vector<const MethodResult*>;
 
 Methods chosen(const Findings& findings, const auto& wanted) {
   Methods methods;
-  for (const MethodResult& method : findings.methods) {
+  for (const MethodResult& method : findings.methods)
     if (wanted(method)) methods.push_back(&method);
-  }
   return methods;
 }
 
@@ -339,9 +338,8 @@ std::vector<ResultTable> tables(const Findings& findings) {
       loss_table(findings, {.name = "pieces", .caption = pieces_caption(settings)},
                  &LossMeans::loss, &LossMeans::loss_change),
       small_task_table(findings)};
-  for (const MethodResult& base : findings.methods) {
+  for (const MethodResult& base : findings.methods)
     if (base.is_base && !base.losses.empty()) all.push_back(stretch_table(base, findings));
-  }
   all.push_back(dropped_table(findings));
   all.push_back(products_table(findings));
   all.push_back(attention_table(findings));

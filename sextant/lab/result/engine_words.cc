@@ -45,9 +45,8 @@ json with_rotation(json config, const Rotation& rotation, int64_t length) {
   if (before.is_object()) {
     json parameters = {{"rope_type", "default"}};
     if (!rotation.scaling.is_null()) parameters = rotation.scaling;
-    for (const char* kept : {"rope_theta", "partial_rotary_factor"}) {
+    for (const char* kept : {"rope_theta", "partial_rotary_factor"})
       if (before.contains(kept)) parameters[kept] = before.at(kept);
-    }
     if (rotation.base > 0) parameters["rope_theta"] = rotation.base;
     config["rope_parameters"] = std::move(parameters);
     return config;

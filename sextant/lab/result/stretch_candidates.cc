@@ -26,9 +26,8 @@ class StretchCandidates {
       : train_length_(train_length),
         length_(length),
         factor_(static_cast<double>(length) / static_cast<double>(train_length)) {
-    for (const char* option : kShared) {
+    for (const char* option : kShared)
       if (options.contains(option)) shared_[option] = options.at(option);
-    }
     const char* old_name = "float32_speeds";  // in files of an older version
     if (options.contains(old_name)) shared_["float32_frequencies"] = options.at(old_name);
   }
@@ -68,9 +67,8 @@ class StretchCandidates {
   void stretch(const char* name, const char* summary, json object) {
     object["factor"] = factor_;
     object["original_max_position_embeddings"] = train_length_;
-    for (const char* without : {"linear", "ntk", "ntk-mixed"}) {
+    for (const char* without : {"linear", "ntk", "ntk-mixed"})
       if (object.at("rope_type") == without) object.erase("original_max_position_embeddings");
-    }
     add(name, summary, "rope", {{"stretch", object}});
   }
 
@@ -257,9 +255,8 @@ Recommendation recommend(const Extension& extension) {
 std::vector<size_t> best_first(const Extension& extension) {
   const int64_t trained = extension.model.reference;
   std::vector<size_t> order;
-  for (size_t n = 0; n < extension.candidates.size(); ++n) {
+  for (size_t n = 0; n < extension.candidates.size(); ++n)
     if (sees_all(extension.candidates[n])) order.push_back(n);
-  }
   std::ranges::stable_sort(order, {},
                            [&](size_t n) { return cost(extension.candidates[n], trained); });
   return order;

@@ -101,9 +101,8 @@ std::string prepared_text(const fs::path& folder, std::span<const ScheduledArm> 
 
 std::string missing_text(std::span<const ScheduledArm> arms) {
   std::vector<std::string> missing;
-  for (const ScheduledArm& arm : arms) {
+  for (const ScheduledArm& arm : arms)
     if (!is_done(arm)) missing.push_back(arm.name);
-  }
   if (missing.empty()) return "";
   const size_t count = missing.size();
   missing.resize(std::min(count, kMostNames));

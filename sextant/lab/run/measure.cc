@@ -173,9 +173,8 @@ MeasureEnd say_facts(const Measurement& measurement) {
                     "again in another folder",
                     measurement.command, measurement.folder.string(), fmt::join(rules, " and ")));
   notes.insert(unlike_machines_text(machines_of(machines)));
-  for (const std::string& text : notes) {
+  for (const std::string& text : notes)
     if (!text.empty()) note(text);
-  }
   return MeasureEnd::kDone;
 }
 
@@ -193,9 +192,8 @@ MeasureEnd run_measurement(const Measurement& measurement) {
   check_manifest("measurement", "--out", measurement.folder, manifest);
   const DirectoryLock lock(measurement.command, measurement.folder);
   std::vector<std::string> folders;
-  for (const MeasuredArm& arm : measurement.arms) {
+  for (const MeasuredArm& arm : measurement.arms)
     if (!is_done(measurement, arm)) folders.push_back(folder_of(measurement, arm).string());
-  }
   const Stage stage = measurement.hand_out.stage;
   if (stage == Stage::kPrepare) {
     prepare(measurement, manifest);

@@ -225,9 +225,8 @@ class Schedule {
     }
     const bool at_once = interruptions_.count() > 1 || now > deadline_;
     if (!first && !at_once) return;
-    for (const Unit& unit : units_) {
+    for (const Unit& unit : units_)
       if (unit.state == State::kRunning) stop(unit, at_once);
-    }
   }
 
   // A launcher that is sent SIGTERM can end its step, SIGKILL it cannot handle.

@@ -147,9 +147,8 @@ TrainEnd run(const TrainModelOptions& options, const fs::path& work, int64_t ran
 
 // Moves the model to the user's directory. It can run again after a kill in between.
 void publish(const fs::path& arm, const fs::path& directory) {
-  for (const char* file : kModelFiles) {
+  for (const char* file : kModelFiles)
     if (fs::exists(arm / file)) fs::rename(arm / file, directory / file);
-  }
 }
 
 // Suggests commands that test the model on its held-out text.

@@ -160,9 +160,8 @@ Ending Worker::finish(std::string& why) {
 std::string last_line(const std::filesystem::path& log) {
   std::ifstream file(log);
   std::string line, last;
-  while (std::getline(file, line)) {
+  while (std::getline(file, line))
     if (!line.empty()) last = line;
-  }
   return last;
 }
 

@@ -38,9 +38,8 @@ using nlohmann::json;
 
 std::vector<Arm> not_done(const SurveyOptions& options) {
   std::vector<Arm> arms;
-  for (const Arm& arm : options.arms) {
+  for (const Arm& arm : options.arms)
     if (!is_done(options.directory, arm)) arms.push_back(arm);
-  }
   return arms;
 }
 

@@ -162,9 +162,8 @@ BlockScores masked_scores(const Decoder& decoder, std::string_view block, size_t
   const at::Tensor hidden = passes.eq(pass).view({count / length, length});
   BlockScores scores{
       .losses = losses_of_hidden(decoder, text.view({count / length, length}), hidden, hidden)};
-  for (int64_t place = 0; place < count; ++place) {
+  for (int64_t place = 0; place < count; ++place)
     if (drawn[static_cast<size_t>(place)] == pass) scores.positions.push_back(place);
-  }
 
   const auto middle = [&](int64_t size) { return (count - size) / 2; };
   const int64_t first = middle(length);

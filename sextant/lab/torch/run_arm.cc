@@ -49,9 +49,8 @@ std::string processor() {
 
 // Removes files by extension: ".sxt", or ".XXXXXX" of temporary files left by a killed write.
 void remove_files(const fs::path& directory, const auto& ends_so) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory))
     if (ends_so(entry.path().extension().string())) fs::remove(entry.path());
-  }
 }
 
 c10::Device device_of(const ArmTask& task, const Watch& watch) {

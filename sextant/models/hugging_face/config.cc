@@ -98,9 +98,8 @@ void read_alibi(const JsonFields& fields, ModelConfig& config) {
   const ForeignFields inner(fields.object("attn_config"), kWhere + ": attn_config");
   expect_flag(inner, "alibi", true, true);
   expect_flag(inner, "qk_ln", false, false);
-  for (const char* field : {"clip_qkv", "softmax_scale"}) {
+  for (const char* field : {"clip_qkv", "softmax_scale"})
     if (inner.has(field)) inner.refuse(field, "null: no other is known here");
-  }
   if (inner.optional_number("alibi_bias_max", 1e-6, 1e6).value_or(8) != 8)
     inner.refuse("alibi_bias_max", "8, which transformers takes it for whatever it says");
   config.method = "alibi";
