@@ -26,9 +26,9 @@ _FOLDER = re.compile(r"\.models\.(\w+)\.")
 class Replacement:
     """function(module, ...) for a method of a class in some folders of transformers' models. by:
     the method of Sextant that computes the layer, for ``served``, or a function of the module; None
-    for a part of one. ranges: whether the model's masks may be those of ``masks.visibility``,
-    though it asks no interface. when: tells by a module whether it has the attention that the function
-    computes; it may raise ModelError, for what cannot be served. values: of further attributes."""
+    for a part of one. when: tells by a module whether it has the attention that the function
+    computes; it may raise ModelError, for what cannot be served. values: of further attributes.
+    ranges: whether masks may be those of ``masks.visibility`` in a model that asks no interface."""
 
     kind: str
     name: str

@@ -12,8 +12,8 @@ from sextant.transformers.terms import (NONE, Terms, attend, by_distance, heads_
 
 
 def attend_xl(module, q, k, v, mask, vectors, u, w, *, scale, dropout, nearest=None, more=None):
-    """vectors [rows, heads, columns]: R; u and w [heads, columns]: u and v. nearest: the row of R of
-    distance 0, by default the middle. more: further columns of q and k."""
+    """vectors [rows, heads, columns]: R; u and w [heads, columns]: u and v. nearest: the row of R
+    of distance 0, by default the middle. more: further columns of q and k."""
     table = vectors.transpose(0, 1).to(q.dtype)
     by_row = scale * ((w - u)[:, None].float() * table.float()).sum(2)
     nearest = vectors.size(0) // 2 if nearest is None else nearest
