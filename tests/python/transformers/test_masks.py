@@ -38,7 +38,9 @@ def shown(view, keys, queries, batch):
             if arguments["causal"]:
                 inner[b] &= j <= own
         if "window" in arguments:
-            inner[b] &= j > own - arguments["window"]
+            window = arguments["window"]
+            left, right = window if isinstance(window, tuple) else (window - 1, j.size(1))
+            inner[b] &= (j >= own - left) & (j <= own + right)
     if "mask" in arguments:
         mask = arguments["mask"]
         inner &= mask[:, 0] if mask.dim() == 4 else mask[:, None]
@@ -77,6 +79,16 @@ class Masks(unittest.TestCase):
         function = theirs.sliding_window_causal_mask_function(7)
         for queries, offset in ((KEYS, 0), (1, 30), (5, 20)):
             self.assertNotIn("mask", self.check(function, queries=queries, offset=offset))
+
+    def test_windows_to_both_sides(self):
+        def near(b, h, q, k):
+            return (q - k < 5) & (k - q < 3)
+        padding = torch.ones(2, KEYS, dtype=torch.bool)
+        for rows in (slice(0, 0), slice(0, 9), slice(-9, None)):
+            padding[0, rows] = False
+            arguments = self.check(near, padding=padding)
+            self.assertEqual(arguments["window"], (4, 2))
+            padding[:] = True
 
     @unittest.skipIf(BIDIRECTIONAL is None, "transformers 4 has no such function")
     def test_all_keys(self):

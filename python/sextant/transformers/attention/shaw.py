@@ -1,4 +1,4 @@
-"""Shaw et al.: vectors by distance in scores q.(k + A[d]), and values v + C[d].
+"""Relative vectors of keys, and of values: q.(k + A[d]) and v + C[d], by method "shaw".
 
 Their code looks a vector up for each query and key, or multiplies queries with all vectors and
 shifts the products to queries x keys.
@@ -98,8 +98,8 @@ def _bert_terms(module, q, k, factor=1.0):
     """Row max_position_embeddings - 1 of the table is distance 0."""
     most = module.max_position_embeddings
     if max(q.size(2), k.size(2)) > most:
-        raise ModelError(f"{type(module).__name__}: expected at most max_position_embeddings={most} "
-                         "rows, as there are vectors for their distances alone, but got "
+        raise ModelError(f"{type(module).__name__}: expected at most {most} rows, as vectors are "
+                         f"those of max_position_embeddings={most}, but got "
                          f"{max(q.size(2), k.size(2))}")
     rows = shared_by_heads(factor * module.distance_embedding.weight.to(q.dtype), most - 1, 1)
     both = module.position_embedding_type == "relative_key_query"

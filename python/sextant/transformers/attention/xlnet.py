@@ -69,14 +69,16 @@ def _attend_rows(module, q, k, v, r, mask, segments):
     and, backwards, the second (bi_data), or some for each entry by dropout."""
     more = None
     if segments is not None:
-        of_queries = torch.einsum("bnid,nd->bni", q + module.r_s_bias[:, None],
-                                module.seg_embed[0] - module.seg_embed[1])
+        scores = torch.einsum("bnid,nd->bni", q + module.r_s_bias[:, None],
+                              module.seg_embed[0] - module.seg_embed[1])
         own = segments[:, None, segments.size(1) - q.size(2):]
-        more = of_queries[..., None] * own, segments[:, None].expand(-1, k.size(1), -1, -1)
+        more = scores[..., None] * own, segments[:, None].expand(-1, k.size(1), -1, -1)
     batch = q.size(0)
     size = batch if r.stride(1) == 0 else 1 if module.training and module.dropout.p else (
         batch + 1) // 2
-    visible = None if mask is None else mask.permute(2, 3, 0, 1) == 0
+    visible = getattr(mask, "_sextant_visible", None)
+    if mask is not None and visible is None:  # kept for all layers
+        visible = mask._sextant_visible = mask.permute(2, 3, 0, 1) == 0
     parts = []
     for first in range(0, batch, size):
         part = slice(first, first + size)
