@@ -15,7 +15,8 @@ def attend_xl(module, q, k, v, mask, vectors, u, w, *, scale, dropout, nearest=N
     """vectors [rows, heads, columns]: R; u and w [heads, columns]: u and v. nearest: the row of R
     of distance 0, by default the middle. more: further columns of q and k."""
     table = vectors.transpose(0, 1).to(q.dtype)
-    by_row = scale * ((w - u)[:, None].float() * table.float()).sum(2)
+    wide = torch.promote_types(q.dtype, torch.float32)
+    by_row = scale * ((w - u)[:, None].to(wide) * table.to(wide)).sum(2)
     nearest = vectors.size(0) // 2 if nearest is None else nearest
     terms = Terms(q.size(1), k.size(1), on_query=by_distance(table, nearest),
                   bias=by_distance(by_row, nearest))
