@@ -25,18 +25,21 @@ _FOLDER = re.compile(r"\.models\.(\w+)\.")
 @dataclass(frozen=True)
 class Replacement:
     """function(module, ...) for a method of a class in some folders of transformers' models, or a
-    value for an attribute. by: the method of Sextant that computes the layer, for ``served``, or a
-    function of the module; None for a part of one. when: tells by a module whether it has the
-    attention that the function computes; it may raise ModelError, for what cannot be served.
-    ranges: whether the model's code hands on the masks of the attention interface,
+    value for an attribute.
+
+    by: the method of Sextant that computes the layer, for ``served``; None for a part of one.
+    when: tells by a module whether it has the attention that the function computes; it may raise
+    ModelError, for what cannot be served. terms: tells whether it has terms of the method, else it
+    is "none". ranges: whether the model's code hands on the masks of the attention interface,
     ``masks.Ranges``, though it computes attention itself. values: of further attributes."""
 
     kind: str
     name: str
     folders: tuple[str, ...]
     function: Any
-    by: Any
+    by: str | None
     when: Callable[[Any], bool]
+    terms: Callable[[Any], bool]
     ranges: bool
     values: dict[str, Any]
 
@@ -44,16 +47,21 @@ class Replacement:
 _REPLACEMENTS: dict[str, list[Replacement]] = {}  # by name of the class
 
 
-def replaces(target: str, *folders: str, by: Any = None,
-             when: Callable[[Any], bool] = lambda module: True, ranges: bool = False,
-             **values: Any) -> Callable[[Any], Any]:
+def _always(module):
+    return True
+
+
+def replaces(target: str, *folders: str, by: str | None = None,
+             when: Callable[[Any], bool] = _always, terms: Callable[[Any], bool] = _always,
+             ranges: bool = False, **values: Any) -> Callable[[Any], Any]:
     """Registers a function for target, a class or Class.method (by default forward), in folders of
     transformers' models: a ``Replacement``."""
     kind, _, name = target.partition(".")
 
     def register(function):
         _REPLACEMENTS.setdefault(kind, []).append(
-            Replacement(kind, name or "forward", folders, function, by, when, ranges, values))
+            Replacement(kind, name or "forward", folders, function, by, when, terms, ranges,
+                        values))
         return function
     return register
 
@@ -122,8 +130,8 @@ def swapped_by(module):
     """The method of Sextant that computes a module in place of its own code; None if none does."""
     if NOTE not in module.__dict__:
         return None
-    by = next((one.by for one in replacements_of(module) if one.by), None)
-    return by(module) if callable(by) else by
+    one = next((one for one in replacements_of(module) if one.by), None)
+    return None if one is None else one.by if one.terms(module) else "none"
 
 
 def refuse_weights(module, output_attentions=None):

@@ -82,7 +82,7 @@ replaces("FalconModel.use_alibi", "falcon")(False)
 
 
 @replaces("FalconAttention", "falcon", when=_adds_alibi_once, ranges=True,
-          by=lambda module: "alibi" if module.config.alibi else "none")
+          by="alibi", terms=lambda module: module.config.alibi)
 def _falcon(module, hidden_states, alibi, attention_mask, position_ids=None, layer_past=None,
             head_mask=None, use_cache=False, output_attentions=False, cache_position=None,
             position_embeddings=None, **_):

@@ -13,19 +13,15 @@ def _has_tables(module):
                for name in ("use_rel_pos", "use_relative_position_embeddings"))
 
 
-def _by(module):
-    return "sam" if _has_tables(module) else "none"
-
-
-@replaces("SamVisionAttention", "sam", by=_by)
-@replaces("SamHQVisionAttention", "sam_hq", by=_by)
-@replaces("VitDetAttention", "vitdet", by=_by)
-@replaces("GotOcr2VisionAttention", "got_ocr2", by=_by)
-@replaces("DeepseekOcr2SamVisionAttention", "deepseek_ocr2", by=_by)
-@replaces("UnlimitedOcrSamVisionAttention", "unlimited_ocr", by=_by)
-@replaces("PPFormulaNetVisionAttention", "pp_formulanet", by=_by)
-@replaces("SLANeXtVisionAttention", "slanext", by=_by)
-@replaces("SegGptAttention", "seggpt", by=_by)
+@replaces("SamVisionAttention", "sam", by="sam", terms=_has_tables)
+@replaces("SamHQVisionAttention", "sam_hq", by="sam", terms=_has_tables)
+@replaces("VitDetAttention", "vitdet", by="sam", terms=_has_tables)
+@replaces("GotOcr2VisionAttention", "got_ocr2", by="sam", terms=_has_tables)
+@replaces("DeepseekOcr2SamVisionAttention", "deepseek_ocr2", by="sam", terms=_has_tables)
+@replaces("UnlimitedOcrSamVisionAttention", "unlimited_ocr", by="sam", terms=_has_tables)
+@replaces("PPFormulaNetVisionAttention", "pp_formulanet", by="sam", terms=_has_tables)
+@replaces("SLANeXtVisionAttention", "slanext", by="sam", terms=_has_tables)
+@replaces("SegGptAttention", "seggpt", by="sam", terms=_has_tables)
 def _layer(module, hidden_states, output_attentions=False):
     refuse_weights(module, output_attentions)
     heads = getattr(module, "num_attention_heads", None) or module.num_heads

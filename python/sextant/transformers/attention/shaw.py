@@ -40,7 +40,7 @@ def _own(module):
 
 
 @replaces("SpeechT5Attention", "speecht5", ranges=True,
-          by=lambda module: "none" if module.is_decoder else "shaw")
+          by="shaw", terms=lambda module: not module.is_decoder)
 @replaces("SeamlessM4TAttention", "seamless_m4t", by="none", when=_own)
 @replaces("SeamlessM4Tv2Attention", "seamless_m4t_v2", by="none", when=_own)
 def _with_cache(module, hidden_states, key_value_states=None, cache=None, attention_mask=None,

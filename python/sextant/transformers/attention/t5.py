@@ -6,6 +6,8 @@ the table itself here, [buckets, heads], and nothing for cross-attention, whose 
 and hand a bias to the next layer.
 """
 
+from typing import Any
+
 from transformers import EncoderDecoderCache
 
 from sextant.transformers.errors import ModelError
@@ -15,12 +17,13 @@ from sextant.transformers.swap import before, refuse_given, refuse_weights, repl
 from sextant.transformers.terms import attend, cached, heads_of
 
 
-def _by(module):
-    return "t5" if before(module, "has_relative_attention_bias") else "none"
+def _has_bias(module):
+    return before(module, "has_relative_attention_bias")
 
 
 # Without a bias the layer would make zeros of heads x queries x keys.
-_HERE = dict(by=_by, when=asks_interface, has_relative_attention_bias=True)
+_HERE: dict[str, Any] = dict(by="t5", terms=_has_bias, when=asks_interface,
+                             has_relative_attention_bias=True)
 
 
 @replaces("T5Attention.compute_bias", "t5", **_HERE)
@@ -31,7 +34,7 @@ _HERE = dict(by=_by, when=asks_interface, has_relative_attention_bias=True)
 @replaces("Pop2PianoAttention.compute_bias", "pop2piano", **_HERE)
 @replaces("Pix2StructTextAttention.compute_bias", "pix2struct", **_HERE)
 def _table(module, *_, **__):
-    return _table_of(module, before(module, "has_relative_attention_bias"))
+    return _table_of(module, _has_bias(module))
 
 
 def _table_of(module, has_bias):
@@ -50,8 +53,8 @@ def _computes_itself(module):
     return True
 
 
-_BEFORE_5 = dict(when=_computes_itself, ranges=True,
-                 by=lambda module: "t5" if module.has_relative_attention_bias else "none")
+_BEFORE_5: dict[str, Any] = dict(by="t5", when=_computes_itself, ranges=True,
+                                 terms=lambda module: module.has_relative_attention_bias)
 
 
 @replaces("T5Attention", "t5", **_BEFORE_5)

@@ -55,18 +55,20 @@ def _with_bool_masks(module, input_features, *others, **named):
         config._attn_implementation_internal = implementation
 
 
-# position_embeddings_type of a Conformer -> the method.
-_METHODS = {"relative": "transformer-xl", "relative_key": "shaw"}
+def _conformers(function):
+    """Registers a function for the Conformers whose positions are an option of the model."""
+    for by, types in (("transformer-xl", ("relative",)), ("shaw", ("relative_key",)),
+                      ("none", ("rotary", None))):
+        for kind, folder in (("Wav2Vec2Conformer", "wav2vec2_conformer"),
+                             ("Wav2Vec2Bert", "wav2vec2_bert"),
+                             ("SeamlessM4TConformer", "seamless_m4t"),
+                             ("SeamlessM4Tv2Conformer", "seamless_m4t_v2")):
+            replaces(f"{kind}SelfAttention", folder, by=by,
+                     when=lambda module, own=types: module.position_embeddings_type in own)(function)
+    return function
 
 
-def _method(module):
-    return _METHODS.get(module.position_embeddings_type, "none")
-
-
-@replaces("Wav2Vec2ConformerSelfAttention", "wav2vec2_conformer", by=_method)
-@replaces("Wav2Vec2BertSelfAttention", "wav2vec2_bert", by=_method)
-@replaces("SeamlessM4TConformerSelfAttention", "seamless_m4t", by=_method)
-@replaces("SeamlessM4Tv2ConformerSelfAttention", "seamless_m4t_v2", by=_method)
+@_conformers
 def _conformer(module, hidden_states, attention_mask=None, relative_position_embeddings=None,
                output_attentions=False, **_):
     refuse_weights(module, output_attentions)
