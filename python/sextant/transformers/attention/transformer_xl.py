@@ -63,8 +63,8 @@ def _conformers(function):
                              ("Wav2Vec2Bert", "wav2vec2_bert"),
                              ("SeamlessM4TConformer", "seamless_m4t"),
                              ("SeamlessM4Tv2Conformer", "seamless_m4t_v2")):
-            replaces(f"{kind}SelfAttention", folder, by=by,
-                     when=lambda module, own=types: module.position_embeddings_type in own)(function)
+            replaces(f"{kind}SelfAttention", folder, by=by, when=lambda module, own=types: (
+                module.position_embeddings_type in own))(function)
     return function
 
 
