@@ -7,6 +7,7 @@ import sys
 
 import torch
 
+from sextant._call import compiling
 from sextant.transformers import masks
 from sextant.transformers.errors import ModelError
 from sextant.transformers.swap import refuse_given, refuse_weights, replaces
@@ -56,14 +57,16 @@ def _mpt(module, hidden_states, position_bias, cache=None, attention_mask=None,
         if bias.size(1) < k.size(2):
             raise ModelError(f"max_seq_len: expected at least {k.size(2)}, the keys, but got "
                              f"{bias.size(1)}")
-    out = attend(module, q, k, v, _shown(attention_mask), scale=module.softmax_scale, causal=True,
+    out = attend(module, q, k, v, _shown(module, attention_mask), scale=module.softmax_scale, causal=True,
                  key_bias=None if bias is None else bias[None], dropout=module.attn_dropout_p)
     return module.out_proj(out), None
 
 
-def _shown(mask):
-    """MPT's own masks are True where a key is hidden."""
-    if mask is None or masks.is_ranges(mask) or hasattr(mask, "_sextant_first_query"):
+def _shown(module, mask):
+    """MPT's own masks are True where a key is hidden, those of the interface where it is seen."""
+    if mask is None or masks.is_ranges(mask) or masks.is_stated(mask) or (
+            hasattr(sys.modules[type(module).__module__], "create_causal_mask") and (
+                compiling() or hasattr(mask, "_sextant_first_query"))):
         return mask
     if not hasattr(mask, "_sextant_shown"):
         mask._sextant_shown = ~mask  # for all layers
@@ -105,13 +108,17 @@ def _falcon(module, hidden_states, alibi, attention_mask, position_ids=None, lay
     return module.dense(out), None
 
 
-@torch.compiler.disable  # the values of the mask decide
 def _key_mask(mask, k):
     """The mask of padding, [1 or batch, keys], that a mask of the model was made with."""
-    if mask is None:
+    if mask is None or masks.is_stated(mask):
         return k.new_ones(1, k.size(2), dtype=torch.long)
     if masks.is_ranges(mask):
-        origins = masks.view_of(mask, k.size(2)).origins
-        rows = torch.arange(k.size(2), device=k.device)
-        return (rows >= -torch.tensor(origins, device=k.device)[:, None]).long()
+        return _after_padding(mask, k)
     return (mask.any(2) if mask.dtype == torch.bool else (mask == 0).any(2))[:, 0].long()
+
+
+@torch.compiler.disable  # the values of the mask decide
+def _after_padding(mask, k):
+    origins = masks.view_of(mask, k.size(2)).origins
+    rows = torch.arange(k.size(2), device=k.device)
+    return (rows >= -torch.tensor(origins, device=k.device)[:, None]).long()
