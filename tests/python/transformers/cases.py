@@ -262,9 +262,11 @@ def compiled(name):
             torch._dynamo.reset()
             try:
                 return run(torch.compile(model, backend="aot_eager", fullgraph=whole))
-            except torch._dynamo.exc.Unsupported:
-                if not whole or one_graph(build(name), run):
+            except Exception as error:
+                if compiles(build(name), run, whole):
                     raise
+                if not whole:
+                    raise OwnFailure(str(error)) from error
     befores, afters = [], []
     for run in runs:
         try:
@@ -280,11 +282,11 @@ def compiled(name):
     return worst(befores, afters)
 
 
-def one_graph(model, run):
-    """Whether torch.compile makes one graph of the model's own code."""
+def compiles(model, run, whole):
+    """Whether torch.compile compiles the model's own code, in one graph if whole."""
     torch._dynamo.reset()
     try:
-        run(torch.compile(model, backend="aot_eager", fullgraph=True))
+        run(torch.compile(model, backend="aot_eager", fullgraph=whole))
     except Exception:
         return False
     return True
