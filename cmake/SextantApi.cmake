@@ -63,6 +63,7 @@ set(sextant_config_headers
   sextant/rope_config/gguf.h
   sextant/rope_config/hugging_face.h
   sextant/rope_config/read_config.h
+  sextant/rope_config/vision.h
   sextant/rope_config/rope_config.h
   sextant/rope_config/rope_scaling.h
   sextant/rope_config/write_config.h)

@@ -81,11 +81,13 @@ def visibility(batch_size, q_length=None, kv_length=0, q_offset=0, kv_offset=0, 
     # A traced mask has no values that could decide.
     queries = q_length if cache_position is None else cache_position.numel()
     at_zero = isinstance(kv_offset, int) and kv_offset == 0 and queries == kv_length
-    if attention_mask is None:
-        if mask_function is getattr(masking_utils, "bidirectional_mask_function", None):
+    if mask_function is getattr(masking_utils, "bidirectional_mask_function", None):
+        if attention_mask is None:
             return torch.zeros(ALL_KEYS, dtype=torch.int64, device=named.get("device"))
-        if mask_function is masking_utils.causal_mask_function and at_zero:
-            return torch.zeros(UP_TO_OWN, dtype=torch.int64, device=named.get("device"))
+        if attention_mask.shape[1:] == (kv_length,) and kv_offset == 0:
+            return attention_mask.bool()[:, None, None]
+    elif attention_mask is None and mask_function is masking_utils.causal_mask_function and at_zero:
+        return torch.zeros(UP_TO_OWN, dtype=torch.int64, device=named.get("device"))
     place = {"cache_position": cache_position} if BY_CACHE_POSITION else {
         "q_length": q_length, "q_offset": q_offset}
     for name in ("allow_is_causal_skip", "allow_is_bidirectional_skip"):

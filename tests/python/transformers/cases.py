@@ -263,6 +263,8 @@ def compiled(name):
             try:
                 return run(torch.compile(model, backend="aot_eager", fullgraph=whole))
             except Exception as error:
+                if whole and name.split(",")[0] in BROKEN_GRAPHS:
+                    continue
                 if compiles(build(name), run, whole):
                     raise
                 if not whole:
@@ -280,6 +282,10 @@ def compiled(name):
             afters.append(compiled_model(model, run))
         assert count, "Sextant computed nothing"
     return worst(befores, afters)
+
+
+# Values of positions, or sizes of pictures, decide the calls of these models.
+BROKEN_GRAPHS = ("beit", "layoutlmv3", "sam")
 
 
 def compiles(model, run, whole):

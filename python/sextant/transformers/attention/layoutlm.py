@@ -68,7 +68,7 @@ def _layoutlmv3(module, hidden_states, attention_mask=None, head_mask=None,
 @torch.compiler.disable
 def _shown(mask, k):
     """Which keys all queries see, bool [1 or batch, keys]; None for all."""
-    if mask is None:
+    if mask is None or masks.is_stated(mask):
         return None
     if masks.is_ranges(mask):
         view = masks.view_of(mask, k.size(2))
