@@ -58,9 +58,14 @@ def _wavlm(module, hidden_states, attention_mask=None, position_bias=None, outpu
     k = torch.nn.functional.pad(k, (1, 0))
 
     def on_query(distances):
-        return table.t()[..., None], tables.t5_buckets(
-            distances.long(), module.num_buckets, module.max_distance, True)
+        return table.t()[..., None], _buckets(distances.long(), module.num_buckets,
+                                              module.max_distance)
     mask = None if attention_mask is None else attention_mask.eq(1)[:, None, None]
     out = attend(module, q, k, v, mask, Terms(module.num_heads, on_query=on_query),
                  scale=module.scaling, dropout=module.dropout)
     return module.out_proj(out), None, table
+
+
+@torch.compiler.disable  # the operator of tables has no traced form
+def _buckets(distances, buckets, max_distance):
+    return tables.t5_buckets(distances, buckets, max_distance, True)
