@@ -25,6 +25,7 @@ BY_CACHE_POSITION = "cache_position" in inspect.signature(masking_utils.sdpa_mas
 # has the row of key n, those up to their own. A traced graph knows shapes, and no values.
 ALL_KEYS, UP_TO_OWN = (1, 1, 0, 1), (1, 1, 0, 2)
 STRETCHED: set[int] = set()  # ids of configurations whose layers need the positions of rows
+BY_VALUES: set[str] = set()  # types of models whose layers read no such masks
 
 
 class Ranges(torch.Tensor):
@@ -75,7 +76,8 @@ def visibility(batch_size, q_length=None, kv_length=0, q_offset=0, kv_offset=0, 
     traces it, a bool mask or one for ``traced_place``."""
     named = {**named, "mask_function": mask_function, "attention_mask": attention_mask}
     config = named.get("config")
-    if not compiling() or hasattr(config, "sextant") or id(config) in STRETCHED:
+    if not compiling() or hasattr(config, "sextant") or id(config) in STRETCHED or (
+            getattr(config, "model_type", None) in BY_VALUES):
         return _of_values(batch_size, q_length, kv_length, q_offset, kv_offset, cache_position,
                           **named)
     # A traced mask has no values that could decide.

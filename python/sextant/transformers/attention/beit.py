@@ -27,6 +27,9 @@ class _Table(torch.Tensor):
         return super().__torch_function__(func, types, args, kwargs or {})
 
 
+masks.BY_VALUES.add("beit")
+
+
 @replaces("BeitRelativePositionBias", "beit")
 @replaces("Data2VecVisionRelativePositionBias", "data2vec")
 def _table(module, window_size, *_, **__):

@@ -5,6 +5,7 @@ all layers. The table takes its place.
 import torch
 
 from sextant import tables
+from sextant._call import constant
 from sextant.transformers.errors import ModelError
 from sextant.transformers.interface import Method
 from sextant.transformers.swap import refuse_given, refuse_weights, replaces
@@ -58,14 +59,15 @@ def _wavlm(module, hidden_states, attention_mask=None, position_bias=None, outpu
     k = torch.nn.functional.pad(k, (1, 0))
 
     def on_query(distances):
-        return table.t()[..., None], _buckets(distances.long(), module.num_buckets,
-                                              module.max_distance)
+        most = module.max_distance  # all farther ones have the last bucket
+        rows = torch.tensor(_buckets(module.num_buckets, most), device=distances.device)
+        return table.t()[..., None], rows[distances.long().clamp(-most, most) + most]
     mask = None if attention_mask is None else attention_mask.eq(1)[:, None, None]
     out = attend(module, q, k, v, mask, Terms(module.num_heads, on_query=on_query),
                  scale=module.scaling, dropout=module.dropout)
     return module.out_proj(out), None, table
 
 
-@torch.compiler.disable  # the operator of tables has no traced form
-def _buckets(distances, buckets, max_distance):
-    return tables.t5_buckets(distances, buckets, max_distance, True)
+@constant
+def _buckets(buckets, most):
+    return tables.t5_buckets(torch.arange(-most, most + 1), buckets, most, True).tolist()
