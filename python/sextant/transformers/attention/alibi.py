@@ -58,7 +58,8 @@ def _mpt(module, hidden_states, position_bias, cache=None, attention_mask=None,
             raise ModelError(f"max_seq_len: expected at least {k.size(2)}, the keys, but got "
                              f"{bias.size(1)}")
     out = attend(module, q, k, v, _shown(module, attention_mask), scale=module.softmax_scale,
-                 causal=True, key_bias=None if bias is None else bias[None], dropout=module.attn_dropout_p)
+                 causal=True, key_bias=None if bias is None else bias[None],
+                 dropout=module.attn_dropout_p)
     return module.out_proj(out), None
 
 
