@@ -14,7 +14,7 @@ from tiny import (CAUSAL, ENCODER, LENGTH, MODELS, PAIR, SWEPT, VERSION, build, 
 
 import sextant.transformers as ours
 from sextant import _attention
-from sextant.transformers import models, swap
+from sextant.transformers import masks, models, swap
 
 CASES = {}
 
@@ -263,8 +263,9 @@ def compiled(name):
             try:
                 return run(torch.compile(model, backend="aot_eager", fullgraph=whole))
             except Exception as error:
-                if whole and BROKEN_GRAPHS & {one.by for module in model.modules()
-                                              for one in swap.replacements_of(module)}:
+                if whole and (model.config.model_type in masks.BY_VALUES or BROKEN_GRAPHS & {
+                        one.by for module in model.modules()
+                        for one in swap.replacements_of(module)}):
                     continue
                 if compiles(build(name), run, whole):
                     raise
