@@ -3,6 +3,7 @@ import datetime
 import json
 import re
 
+MIB = 2**20
 MACHINES = {"zen3": "Zen 3", "zen4": "Zen 4", "zen5": "Zen 5", "cascade-lake": "Cascade Lake",
             "ice-lake-sp": "Ice Lake", "granite-rapids": "Granite Rapids",
             "emerald-rapids": "Emerald Rapids"}

@@ -14,6 +14,7 @@
 #include "sextant/base/reason.h"
 #include "sextant/position/axes.h"
 #include "sextant/rope_config/families/expression.h"
+#include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/hugging_face.h"
 
@@ -35,9 +36,8 @@ const json& table() {
 }
 
 std::string origin_of(const std::string& folder) {
-  const bool is_path = folder.find('/') != std::string::npos;
   return table().at("code").get<std::string>() + " " + table().at("version").get<std::string>() +
-         ", " + (is_path ? folder : "models/" + folder + "/modeling_" + folder + ".py");
+         ", " + source_of(folder);
 }
 
 // A model's row, and the defaults of its code for the fields that the row's expressions read.
@@ -205,11 +205,10 @@ void read_grid(VisionPart& part, const Fields& fields) {
     (*part.grid)[i] = static_cast<int64_t>(side);
   }
   const json image = fields.value("image_size"), patch = fields.value("patch_size");
-  if (image.is_number_integer() && patch.is_number_integer() &&
-      image.get<int64_t>() % patch.get<int64_t>() != 0) {
+  if (!image.is_number_integer() || !patch.is_number_integer() || patch.get<int64_t>() < 1) return;
+  if (const int64_t rest = image.get<int64_t>() % patch.get<int64_t>(); rest != 0) {
     part.warnings.push_back("image_size " + image.dump() + " is no multiple of patch_size " +
-                            patch.dump() + ": the last " +
-                            std::to_string(image.get<int64_t>() % patch.get<int64_t>()) +
+                            patch.dump() + ": the last " + std::to_string(rest) +
                             " rows and columns of pixels are in no patch");
   }
 }
@@ -296,8 +295,10 @@ class Walk {
   // The last of the most parts says that there may be others.
   void push(VisionPart part) {
     if (found_.size() == kMostParts) return;
-    if (found_.size() + 1 == kMostParts)
-      part = not_judged(part.place, part.model_type, "a file has at most 64 vision parts");
+    if (found_.size() + 1 == kMostParts) {
+      part = not_judged(part.place, part.model_type,
+                        "a file has at most " + std::to_string(kMostParts) + " vision parts");
+    }
     found_.push_back(std::move(part));
   }
 

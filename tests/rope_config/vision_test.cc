@@ -126,6 +126,11 @@ TEST(VisionTest, WhatCannotBeReadIsNotJudgedWithAReason) {
   EXPECT_THAT(reason({{"rope_parameters", {{"rope_theta", -1}}}}), HasSubstr("rope_theta"));
   EXPECT_THAT(reason({{"rope_scaling", {{"rope_type", "yarn"}}}}),
               HasSubstr("expected axial or default, but got \"yarn\""));
+  // This grid is of other fields, and no patch of 0 pixels divides the picture.
+  const VisionPart memory =
+      part({{"model_type", "sam2_video"}, {"image_size", 64}, {"patch_size", 0}});
+  EXPECT_TRUE(memory.judged);
+  EXPECT_TRUE(memory.warnings.empty());
   EXPECT_EQ(part({{"model_type", "own"}, {"vision_config", {{"hidden_size", 8}}}}).instead,
             "it has no model_type");
   EXPECT_EQ(part({{"model_type", "own"}, {"vision_config", {{"model_type", "new"}}}}).instead,

@@ -43,7 +43,8 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
     method = Method(name, options, train_length, parameters)
     named = {"scale": scaling, "softcap": softcap, "dropout_p": dropout, "sink": s_aux}
     packed = cu_seq_lens_q is not None or cu_seq_lens_k is not None
-    if isinstance(attention_mask, torch.Tensor) and attention_mask.dtype != torch.int64:
+    if attention_mask is not None and attention_mask.dtype != torch.int64 and (
+            attention_mask.size(3) > key.size(2)):
         attention_mask = attention_mask[..., :key.size(2)]  # as transformers' own attention does
     if not packed and (masks.is_stated(attention_mask) or (
             compiling() and is_traced(attention_mask, query, key, method))):

@@ -162,14 +162,14 @@ def _ranges(mask):
 def of_model(mask, queries, keys, first_query=None):
     """A mask that a model's own code made, [batch, 1, 1 or queries, keys], bool or added to scores,
     as ranges if each query sees consecutive keys; else as it is. Queries that see no key, as those
-    of padding do, then see what others see. The result is kept with the tensor, which all layers
-    share."""
+    of padding do, then see what others see."""
     if is_ranges(mask) or mask.size(2) == 1:
         return mask
-    kept = getattr(mask, "_sextant_ranges", None)
-    if kept is not None:
-        return kept
     first_query = keys - queries if first_query is None else first_query
+    return kept(mask, ("ranges", queries, keys, first_query), _of_model, queries, keys, first_query)
+
+
+def _of_model(mask, queries, keys, first_query):
     result = mask.detach()
     if mask.dtype != torch.bool:
         lowest = torch.finfo(mask.dtype).min / 2
@@ -190,8 +190,20 @@ def of_model(mask, queries, keys, first_query=None):
                               torch.zeros_like(own)], 3).as_subclass(Ranges)
     else:
         result._sextant_first_query = first_query
-    mask._sextant_ranges = result
     return result
+
+
+def kept(mask, name, make, *arguments):
+    """make(mask, *arguments), which is kept with the tensor, as all layers share it, by a name,
+    until the tensor's values change. Tensors of inference mode do not tell whether they do."""
+    if compiling() or mask.is_inference():
+        return make(mask, *arguments)
+    found = getattr(mask, "_sextant_kept", None)
+    if found is None or found[0] != mask._version:
+        found = mask._sextant_kept = mask._version, {}
+    if name not in found[1]:
+        found[1][name] = make(mask, *arguments)
+    return found[1][name]
 
 
 def traced_place(mask, first_query):

@@ -94,6 +94,22 @@ def cached(module, cache, k, v, cache_position=None):
     return cache.update(k, v, module.layer_idx, *more)
 
 
+def keys_and_values(module, heads, projections, hidden_states, key_value_states, cache,
+                    cache_position=None):
+    """The keys and values of a layer by their projections, with the rows of a cache; of an encoder,
+    once, if there are key_value_states."""
+    at, cross, own = module.layer_idx, key_value_states is not None, cache
+    if hasattr(cache, "cross_attention_cache"):
+        own = cache.cross_attention_cache if cross else cache.self_attention_cache
+        if cross and cache.is_updated.get(at):
+            return own.layers[at].keys, own.layers[at].values
+        if cross:
+            cache.is_updated[at] = True
+    k, v = (heads_of(project(key_value_states if cross else hidden_states), heads)
+            for project in projections)
+    return cached(module, own, k, v, None if cross else cache_position)
+
+
 def joined(parts):
     """Attention to keys in some parts: parts are pairs of a result [batch, heads, queries, columns]
     and the logarithm of its sum of exponentials, -infinity without a key."""

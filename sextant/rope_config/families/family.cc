@@ -207,12 +207,6 @@ Family family_of(const json& object, const std::string& code, const std::string&
   return family;
 }
 
-// models/NAME/modeling_NAME.py, unless the name is a path.
-std::string source_of(const std::string& name) {
-  const bool is_path = name.find('/') != std::string::npos;
-  return is_path ? name : "models/" + name + "/modeling_" + name + ".py";
-}
-
 // The rows of a short table {key: {name of the source: value}}, each made by row(key, value).
 template <class MakeRow>
 void add_rows(const std::map<std::string, json>& table, json& rows, const MakeRow& row) {
@@ -245,6 +239,11 @@ std::vector<json> wrapper_rows(const std::string& places, const json& types) {
 }
 
 }  // namespace
+
+std::string source_of(const std::string& name) {
+  const bool is_path = name.find('/') != std::string::npos;
+  return is_path ? name : "models/" + name + "/modeling_" + name + ".py";
+}
 
 std::vector<Family> parse_families(std::string_view table) {
   const json parsed = parse_json(std::string(table), "families");

@@ -49,6 +49,9 @@ struct Family {
 // README.md; expressions are checked too.
 std::vector<Family> parse_families(std::string_view table);
 
+// The file of a source in a table: models/NAME/modeling_NAME.py, unless the name is a path.
+std::string source_of(const std::string& name);
+
 // The row in transformers' table; null if there is none.
 const Family* find_family(const std::string& model_type);
 

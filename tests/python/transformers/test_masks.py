@@ -10,7 +10,7 @@ import torch  # noqa: E402
 from transformers import masking_utils as theirs  # noqa: E402
 
 import sextant.transformers  # noqa: E402, F401
-from sextant.transformers import masks  # noqa: E402
+from sextant.transformers import ModelError, masks  # noqa: E402
 
 KEYS = 40
 # Before transformers 5 there is no mask function of encoders.
@@ -140,6 +140,36 @@ class Masks(unittest.TestCase):
 
     def test_many_queries(self):
         self.check(theirs.causal_mask_function, queries=700, keys=700, batch=1)
+
+    def test_masks_of_a_models_own(self):
+        """Bool and added to scores, of equal sizes too, with rows of padding; of one query."""
+        for batch, size in ((2, 12), (4, 4), (2, 2), (1, 2)):
+            causal = torch.ones(batch, 1, size, size, dtype=torch.bool).tril()
+            causal[0, :, :, : size // 3] = False
+            for mask in (causal, torch.zeros(causal.shape).masked_fill(~causal, float("-inf")),
+                         torch.zeros(causal.shape).masked_fill(~causal, -3e38)):
+                view = masks.view_of(masks.of_model(mask, size, size), size)
+                got = shown(view, size, size, batch)
+                seen = causal[:, 0].any(2)
+                self.assertTrue(torch.equal(got[seen], causal[:, 0][seen]))
+        with self.assertRaisesRegex(ModelError, "attention_mask: expected True and False, or 0"):
+            masks.of_model(torch.full((1, 1, 3, 3), 0.5), 3, 3)
+        self.assertIs(masks.of_model(one := torch.ones(1, 1, 1, 5).bool(), 3, 5), one)
+
+    def test_what_is_kept_with_a_mask_is_that_of_its_values(self):
+        mask = torch.ones(1, 1, 6, 6, dtype=torch.bool).tril()
+        kept = masks.of_model(mask, 6, 6)
+        self.assertIs(masks.of_model(mask, 6, 6), kept)
+        self.assertIsNot(masks.of_model(mask, 6, 6, 2), kept)
+        mask[..., 0] = False  # in place, between two forward passes
+        view = masks.view_of(masks.of_model(mask, 6, 6), 6)
+        self.assertTrue(torch.equal(shown(view, 6, 6, 1)[0, 1:], mask[0, 0, 1:]))
+        with torch.inference_mode():
+            mask = torch.ones(1, 1, 6, 6, dtype=torch.bool).tril()
+            masks.of_model(mask, 6, 6)
+            mask[..., 0] = False
+            view = masks.view_of(masks.of_model(mask, 6, 6), 6)
+            self.assertTrue(torch.equal(shown(view, 6, 6, 1)[0, 1:], mask[0, 0, 1:]))
 
 
 if __name__ == "__main__":

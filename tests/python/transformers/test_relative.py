@@ -73,6 +73,14 @@ class Relative(unittest.TestCase):
             inputs["input_ids"][:, :9], max_new_tokens=5, min_new_tokens=5, do_sample=False,
             num_beams=beams).float() for beams in (1, 2)])
 
+    @torch.no_grad()
+    def test_a_layer_of_xlnet_alone_has_no_segments(self):
+        model, _ = small("XLNetModel", "xlnet")
+        ours.accelerate(model)
+        with self.assertRaisesRegex(ours.ModelError, "token_type_ids: expected a layer in the"):
+            model.layer[0].rel_attn(torch.zeros(5, 1, model.config.d_model), None, None, None,
+                                    torch.zeros(10, 1, model.config.d_model), None)
+
     def test_xlnet_gradients_of_segments(self):
         model, inputs = small("XLNetModel", "xlnet")
         model = model.double().train()

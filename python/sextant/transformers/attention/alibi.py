@@ -69,9 +69,7 @@ def _shown(module, mask):
             hasattr(sys.modules[type(module).__module__], "create_causal_mask") and (
                 compiling() or hasattr(mask, "_sextant_first_query"))):
         return mask
-    if not hasattr(mask, "_sextant_shown"):
-        mask._sextant_shown = ~mask  # for all layers
-    return mask._sextant_shown
+    return masks.kept(mask, "shown", torch.logical_not)
 
 
 def _adds_alibi_once(module):

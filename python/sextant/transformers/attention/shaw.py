@@ -9,24 +9,8 @@ import torch
 from sextant.transformers.errors import ModelError
 from sextant.transformers.reach import asks_interface
 from sextant.transformers.swap import refuse_given, refuse_weights, replaces
-from sextant.transformers.terms import NONE, Terms, attend, heads_of, shared_by_heads
-
-
-def keys_and_values(module, heads, projections, hidden_states, key_value_states, cache,
-                    cache_position=None):
-    """The keys and values of a layer by their projections, of an encoder if there are
-    key_value_states, with the rows of a cache."""
-    at, given = module.layer_idx, hidden_states if key_value_states is None else key_value_states
-    cross, both = key_value_states is not None, hasattr(cache, "cross_attention_cache")
-    own = getattr(cache, ("self", "cross")[cross] + "_attention_cache", cache)
-    if both and cross and cache.is_updated.get(at):
-        return own.layers[at].keys, own.layers[at].values
-    k, v = (heads_of(project(given), heads) for project in projections)
-    if cache is not None:
-        k, v = own.update(k, v, at, {"cache_position": None if cross else cache_position})
-        if both and cross:
-            cache.is_updated[at] = True
-    return k, v
+from sextant.transformers.terms import (NONE, Terms, attend, heads_of, keys_and_values,
+                                        shared_by_heads)
 
 
 @replaces("SpeechT5RelativePositionalEncoding", "speecht5")

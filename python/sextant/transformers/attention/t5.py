@@ -8,31 +8,31 @@ and hand a bias to the next layer.
 
 from typing import Any
 
-from transformers import EncoderDecoderCache
-
 from sextant.transformers.errors import ModelError
 from sextant.transformers.interface import Method, method_of
 from sextant.transformers.reach import asks_interface
 from sextant.transformers.swap import before, refuse_given, refuse_weights, replaces
-from sextant.transformers.terms import attend, cached, heads_of
+from sextant.transformers.terms import attend, heads_of, keys_and_values
 
 
 def _has_bias(module):
     return before(module, "has_relative_attention_bias")
 
 
+def _classes(name="", but="", **named):
+    """Registers a function for the attention of all of the family but one folder."""
+    def register(function):
+        for kind, folder in (("T5", "t5"), ("MT5", "mt5"), ("UMT5", "umt5"),
+                             ("SwitchTransformers", "switch_transformers"), ("LongT5", "longt5"),
+                             ("Pop2Piano", "pop2piano"), ("Pix2StructText", "pix2struct")):
+            if folder != but:
+                replaces(f"{kind}Attention{name}", folder, by="t5", **named)(function)
+        return function
+    return register
+
+
 # Without a bias the layer would make zeros of heads x queries x keys.
-_HERE: dict[str, Any] = dict(by="t5", terms=_has_bias, when=asks_interface,
-                             has_relative_attention_bias=True)
-
-
-@replaces("T5Attention.compute_bias", "t5", **_HERE)
-@replaces("MT5Attention.compute_bias", "mt5", **_HERE)
-@replaces("UMT5Attention.compute_bias", "umt5", **_HERE)
-@replaces("SwitchTransformersAttention.compute_bias", "switch_transformers", **_HERE)
-@replaces("LongT5Attention.compute_bias", "longt5", **_HERE)
-@replaces("Pop2PianoAttention.compute_bias", "pop2piano", **_HERE)
-@replaces("Pix2StructTextAttention.compute_bias", "pix2struct", **_HERE)
+@_classes(".compute_bias", when=asks_interface, terms=_has_bias, has_relative_attention_bias=True)
 def _table(module, *_, **__):
     return _table_of(module, _has_bias(module))
 
@@ -53,25 +53,21 @@ def _computes_itself(module):
     return True
 
 
-_BEFORE_5: dict[str, Any] = dict(by="t5", when=_computes_itself, ranges=True,
+_BEFORE_5: dict[str, Any] = dict(when=_computes_itself, ranges=True,
                                  terms=lambda module: module.has_relative_attention_bias)
 
 
-@replaces("T5Attention", "t5", **_BEFORE_5)
-@replaces("MT5Attention", "mt5", **_BEFORE_5)
-@replaces("SwitchTransformersAttention", "switch_transformers", **_BEFORE_5)
-@replaces("LongT5Attention", "longt5", **_BEFORE_5)
-@replaces("Pop2PianoAttention", "pop2piano", **_BEFORE_5)
-@replaces("Pix2StructTextAttention", "pix2struct", **_BEFORE_5)
+@_classes(but="umt5", **_BEFORE_5)
 def _attend(module, hidden_states, mask=None, key_value_states=None, position_bias=None,
             past_key_values=None, layer_head_mask=None, query_length=None, use_cache=False,
             output_attentions=False, cache_position=None):
     refuse_weights(module, output_attentions)
     refuse_given(layer_head_mask=layer_head_mask)
-    names = ("q", "o") if hasattr(module, "q") else ("query", "output")
-    project_q, project_out = (getattr(module, name) for name in names)
+    names = ("q", "k", "v", "o") if hasattr(module, "q") else ("query", "key", "value", "output")
+    project_q, *projections, project_out = (getattr(module, name) for name in names)
     q = heads_of(project_q(hidden_states), module.n_heads)
-    k, v = _keys(module, hidden_states, key_value_states, past_key_values, cache_position)
+    k, v = keys_and_values(module, module.n_heads, projections, hidden_states, key_value_states,
+                           past_key_values, cache_position)
     table = position_bias
     if table is None:
         table = _table_of(module, module.has_relative_attention_bias)
@@ -83,21 +79,6 @@ def _attend(module, hidden_states, mask=None, key_value_states=None, position_bi
     return project_out(out), table
 
 
-def _keys(module, hidden_states, key_value_states, cache, cache_position):
-    """Key and value rows, with those of a cache. Rows of cross-attention are made once."""
-    own, cross = cache, key_value_states is not None
-    if isinstance(cache, EncoderDecoderCache):
-        own = cache.cross_attention_cache if cross else cache.self_attention_cache
-        if cross and cache.is_updated.get(module.layer_idx):
-            return own.layers[module.layer_idx].keys, own.layers[module.layer_idx].values
-        if cross:
-            cache.is_updated[module.layer_idx] = True
-    names = ("k", "v") if hasattr(module, "k") else ("key", "value")
-    k, v = (heads_of(getattr(module, name)(key_value_states if cross else hidden_states),
-                     module.n_heads) for name in names)
-    return cached(module, own, k, v, None if cross else cache_position)
-
-
 @replaces("UMT5Block", "umt5")
 def _umt5_block(module, *arguments, **named):
     """Its attention is not told whether weights are asked for."""
@@ -105,7 +86,7 @@ def _umt5_block(module, *arguments, **named):
     return type(module).forward(module, *arguments, **named)
 
 
-@replaces("UMT5Attention", "umt5", **_BEFORE_5)
+@replaces("UMT5Attention", "umt5", by="t5", **_BEFORE_5)
 def _umt5(module, hidden_states, encoder_hidden_states=None, past_key_values=None,
           attention_mask=None, layer_head_mask=None, cache_position=None):
     out, _ = _attend(module, hidden_states, attention_mask, encoder_hidden_states, None,

@@ -6,29 +6,32 @@ the query that keys of the segment have a 1 in. So segments are handed over by r
 matrix of queries x keys.
 """
 
+import threading
+
 import torch
 
+from sextant.transformers import masks
 from sextant.transformers.attention.transformer_xl import attend_xl
+from sextant.transformers.errors import ModelError
 from sextant.transformers.swap import refuse_given, refuse_weights, replaces
 
-SEGMENTS = "_sextant_segments"
+# The segments of the forward pass of a layer's model, by thread: {id of the layer: ids or None}.
+_SEGMENTS = threading.local()
 
 
 @replaces("XLNetModel", "xlnet")
 def _model(module, input_ids=None, attention_mask=None, mems=None, perm_mask=None,
            target_mapping=None, token_type_ids=None, *others, **named):
-    """Its own forward pass; layers find the segments as an attribute."""
+    """Its own forward pass; layers find the segments in ``_SEGMENTS``."""
     if attention_mask is not None and bool(attention_mask.all()):
         attention_mask = None
-    layers = [layer.rel_attn for layer in module.layer]
-    for layer in layers:
-        layer.__dict__[SEGMENTS] = token_type_ids
+    before = getattr(_SEGMENTS, "of", {})
+    _SEGMENTS.of = {**before, **{id(layer.rel_attn): token_type_ids for layer in module.layer}}
     try:
         return type(module).forward(module, input_ids, attention_mask, mems, perm_mask,
                                     target_mapping, None, *others, **named)
     finally:
-        for layer in layers:
-            del layer.__dict__[SEGMENTS]
+        _SEGMENTS.of = before
 
 
 @replaces("XLNetRelativeAttention", "xlnet", by="xlnet")
@@ -56,7 +59,11 @@ def _attend(module, h, g, attn_mask_h, attn_mask_g, r, seg_mat, mems=None, targe
 
 def _segments(module, keys):
     """The segments of keys [batch, keys, number], one-hot; memory is of segment 0."""
-    ids = module.__dict__.get(SEGMENTS)
+    of = getattr(_SEGMENTS, "of", {})
+    if id(module) not in of:  # such as a layer under torch.utils.checkpoint in the backward pass
+        raise ModelError("token_type_ids: expected a layer in the forward pass of its XLNetModel, "
+                         "which has the segments, but got a call of the layer alone")
+    ids = of[id(module)]
     if ids is None:
         return None
     ids = torch.nn.functional.pad(ids, (keys - ids.size(1), 0))
@@ -76,9 +83,7 @@ def _attend_rows(module, q, k, v, r, mask, segments):
     batch = q.size(0)
     size = batch if r.stride(1) == 0 else 1 if module.training and module.dropout.p else (
         batch + 1) // 2
-    visible = getattr(mask, "_sextant_visible", None)
-    if mask is not None and visible is None:  # kept for all layers
-        visible = mask._sextant_visible = mask.permute(2, 3, 0, 1) == 0
+    visible = None if mask is None else masks.kept(mask, "visible", _visible)
     parts = []
     for first in range(0, batch, size):
         part = slice(first, first + size)
@@ -89,3 +94,7 @@ def _attend_rows(module, q, k, v, r, mask, segments):
             module.r_w_bias, module.r_r_bias, scale=module.scale, dropout=module.dropout.p,
             nearest=k.size(2), more=more and tuple(x[part] for x in more)))
     return torch.cat(parts)
+
+
+def _visible(mask):
+    return mask.permute(2, 3, 0, 1) == 0
