@@ -34,7 +34,7 @@ def forms():
 
 
 def more():
-    """What the parts of a row have besides: windows, tables, tokens."""
+    """Windows, tables and tokens that the parts of a row have besides."""
     names = {"first_token": "first token", "last_token": "last token", "adds": "added",
              "where": "where"}
     rows = [[types_of(row), "; ".join(

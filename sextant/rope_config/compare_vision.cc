@@ -12,47 +12,53 @@ std::string name_of(const VisionPart& part) {
   return "vision" + (part.place.empty() ? "" : ": " + part.place);
 }
 
-std::string words(const VisionPart& part, const std::string& field) {
+std::string rotation(const VisionPart& part) {
+  return part.rotates ? "rotates" : "does not rotate: " + part.instead;
+}
+std::string axes(const VisionPart& part) {
   std::string all;
-  if (field == "rotation") {
-    return part.rotates ? "rotates" : "does not rotate: " + part.instead;
-  } else if (field == "axes") {
-    for (size_t a = 0; a < part.axes.size(); ++a)
-      all +=
-          (a == 0 ? "" : ", ") + part.axes[a] + " " + std::to_string(part.sections[a]) + " pairs";
-    return all + (part.order == "one" ? "" : " (" + part.order + ")");
-  } else if (field == "pairing") {
-    return part.pairing;
-  } else if (field == "rotated channels") {
-    return std::to_string(part.rotary_dim) + " of " + std::to_string(part.head_dim);
-  } else if (field == "base") {
-    return nlohmann::json(part.base).dump();
-  } else if (field == "coordinates") {
-    return coordinates_of(part);
-  } else if (field == "grid") {
-    return part.grid ? std::to_string((*part.grid)[0]) + " x " + std::to_string((*part.grid)[1])
-                     : "any";
-  }
-  all = windows_of(part);
+  for (size_t a = 0; a < part.axes.size(); ++a)
+    all += (a == 0 ? "" : ", ") + part.axes[a] + " " + std::to_string(part.sections[a]) + " pairs";
+  return all + (part.order == "one" ? "" : " (" + part.order + ")");
+}
+std::string pairing(const VisionPart& part) { return part.pairing; }
+std::string channels(const VisionPart& part) {
+  return std::to_string(part.rotary_dim) + " of " + std::to_string(part.head_dim);
+}
+std::string base(const VisionPart& part) { return nlohmann::json(part.base).dump(); }
+std::string grid(const VisionPart& part) {
+  return part.grid ? std::to_string((*part.grid)[0]) + " x " + std::to_string((*part.grid)[1])
+                   : "any";
+}
+std::string windows(const VisionPart& part) {
+  const std::string all = windows_of(part);
   return all.empty() ? "none" : all;
 }
 
+struct Field {
+  const char* name;
+  std::string (*words)(const VisionPart&);
+};
+constexpr Field kFields[] = {{"axes", axes},
+                             {"pairing", pairing},
+                             {"rotated channels", channels},
+                             {"base", base},
+                             {"coordinates", coordinates_of},
+                             {"grid", grid},
+                             {"windows", windows}};
+
 void compare(const VisionPart& own, const VisionPart& other, ConfigComparison& to) {
-  const auto find = [&](const std::string& field) {
-    const std::string a = words(own, field), b = words(other, field);
-    if (a == b) return true;
-    to.findings.push_back({{}, name_of(own), field, a, b, "", false});
-    return false;
+  const auto equal = [&](const Field& field) {
+    const std::string a = field.words(own), b = field.words(other);
+    if (a != b) to.findings.push_back({{}, name_of(own), field.name, a, b, "", false});
+    return a == b;
   };
   if (!own.judged || !other.judged) {
     const VisionPart& part = own.judged ? other : own;
     add_unjudged(to, name_of(part), part.instead, {});
-    return;
+  } else if (equal({"rotation", rotation}) && own.rotates) {
+    for (const Field& field : kFields) equal(field);
   }
-  if (!find("rotation") || !own.rotates) return;
-  for (const char* field :
-       {"axes", "pairing", "rotated channels", "base", "coordinates", "grid", "windows"})
-    find(field);
 }
 
 const VisionPart* at(const std::vector<VisionPart>& parts, const std::string& place) {
