@@ -61,11 +61,14 @@ def accelerate(model: _Model, *, inputs: Mapping[str, Any] | None = None,
             named = trial.inputs_for(part, inputs)
             serve(part)
             modules = {name: module for name, module in attention_modules(part).items()
-                       if swap.swapped_by(module) is None}
+                       if swap.NOTE not in module.__dict__}
             if named is not None:
                 modules = trial.run(part, named, modules)
             trial.refuse_unknown(part, modules)
-    layers = served(model)
+        layers = served(model)
+        if layers and len(layers.left) == len(layers):
+            raise ModelError(f"{type(model).__name__}: expected a layer of attention that Sextant "
+                             f"computes, but all keep their own code ({layers.left[0].kind})")
     if verbose:
         print(layers)
     elif layers.left:

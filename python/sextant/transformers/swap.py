@@ -31,7 +31,8 @@ class Replacement:
     when: tells by a module whether it has the attention that the function computes; it may raise
     ModelError, for what cannot be served. terms: tells whether it has terms of the method, else it
     is "none". ranges: whether the model's code hands on the masks of the attention interface,
-    ``masks.Ranges``, though it computes attention itself. values: of further attributes."""
+    ``masks.Ranges``, though it computes attention itself. makes: whether function(module) is the
+    value itself. values: of further attributes."""
 
     kind: str
     name: str
@@ -41,6 +42,7 @@ class Replacement:
     when: Callable[[Any], bool]
     terms: Callable[[Any], bool]
     ranges: bool
+    makes: bool
     values: dict[str, Any]
 
 
@@ -53,7 +55,7 @@ def _always(module):
 
 def replaces(target: str, *folders: str, by: str | None = None,
              when: Callable[[Any], bool] = _always, terms: Callable[[Any], bool] = _always,
-             ranges: bool = False, **values: Any) -> Callable[[Any], Any]:
+             ranges: bool = False, makes: bool = False, **values: Any) -> Callable[[Any], Any]:
     """Registers a function for target, a class or Class.method (by default forward), in folders of
     transformers' models: a ``Replacement``."""
     kind, _, name = target.partition(".")
@@ -61,7 +63,7 @@ def replaces(target: str, *folders: str, by: str | None = None,
     def register(function):
         _REPLACEMENTS.setdefault(kind, []).append(
             Replacement(kind, name or "forward", folders, function, by, when, terms, ranges,
-                        values))
+                        makes, values))
         return function
     return register
 
@@ -96,8 +98,8 @@ def swap(model) -> list[Replacement]:
     for module in list(model.modules()):
         for one in replacements_of(module):
             found.append(one)
-            put(module, one.name, functools.partial(one.function, module)
-                if callable(one.function) else one.function)
+            put(module, one.name, one.function(module) if one.makes else
+                functools.partial(one.function, module) if callable(one.function) else one.function)
             for name, value in one.values.items():
                 put(module, name, value)
     return found

@@ -206,6 +206,36 @@ class Acceptance(unittest.TestCase):
             self.assertTrue(torch.equal(swept.first_tensor(model(**inputs)), before))
 
     @torch.no_grad()
+    @torch.no_grad()
+    def test_layers_that_cannot_be_served_beside_others_keep_their_own_code(self):
+        """Phi-4's audio tower, whose numbers for each query and key are no terms of ours."""
+        from transformers.models.phi4_multimodal import configuration_phi4_multimodal as configs
+        from transformers.models.phi4_multimodal import modeling_phi4_multimodal as theirs
+        small = dict(hidden_size=32, intermediate_size=48, num_attention_heads=4)
+        audio = configs.Phi4MultimodalAudioConfig(
+            **small, num_blocks=2, depthwise_separable_out_channel=32, ext_pw_out_channel=32,
+            input_size=40, chunk_size=8, left_chunk=2, bias_max_distance=10)
+        model = theirs.Phi4MultimodalModel(configs.Phi4MultimodalConfig(
+            **small, num_hidden_layers=2, num_key_value_heads=2, vocab_size=99, pad_token_id=0,
+            max_position_embeddings=128, original_max_position_embeddings=128, bos_token_id=1,
+            eos_token_id=2, audio_config=audio,
+            vision_config=configs.Phi4MultimodalVisionConfig(
+                **small, num_hidden_layers=2, image_size=28, patch_size=14))).eval()
+        tower = model.embed_tokens_extend.audio_embed.encoder
+        implementation = tower.config._attn_implementation
+        frames = torch.randn(1, 120, 40)
+        before = tower(frames, None)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            ours.accelerate(model)
+        self.assertTrue(any("Phi4MultimodalAudioAttention" in str(x.message) for x in said))
+        self.assertEqual(len([x for x in ours.served(model) if x.by]), 4)
+        self.assertTrue(torch.equal(tower(frames, None), before))
+        ours.restore(model)
+        with self.assertRaisesRegex(ours.ModelError, "but all keep their own code"):
+            ours.accelerate(tower, inputs={"hidden_states": frames, "mask": None})
+        self.assertEqual(tower.config._attn_implementation, implementation)
+
     def test_wrapped_models(self):
         class Wrapper(torch.nn.Module):
             def __init__(self, *models):
