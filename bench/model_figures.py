@@ -1,4 +1,4 @@
-"""Blocks of bench/draw_figures.py on whole models, and on processes and machines that share work."""
+"""Blocks of bench/draw_figures.py on whole models, and on processes and machines sharing work."""
 import pathlib
 import sys
 
